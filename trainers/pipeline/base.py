@@ -1,8 +1,8 @@
 """The protocol of a pipeline stage: options, inputs and outputs, cost, and execution.
 
-A kind of stage is a class (usually a frozen dataclass) in a file of ``stages``, registered in ``STAGES``. The fields of
-the class are the stage's options. Not covered: the stages of a pipeline (``file``), their order (``plan``), and
-deciding which stages to run (``run``).
+A kind of stage is a class (usually a frozen dataclass) in a module of ``stages``, registered in ``STAGES``. The fields
+of the class are the stage's options. Not covered: the file format of a pipeline (``file``), the order of its stages
+(``plan``), and the decision which stages to run (``run``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether only an output that another stage uses must exist and stay unchanged; if false, the output
-            must always exist.
+        if_taken: If true, the output must exist and stay unchanged only if another stage uses it; if false, it must
+            always exist and stay unchanged.
     """
 
     kind: str
@@ -50,9 +50,9 @@ class Work:
         round: Number of the round, from 1; 0 outside of rounds.
         resumed: Whether an earlier run started this stage with the same options and inputs but did not finish it; the
             stage then continues from the content of the folder.
-        progress: Whether the user wants to see progress.
-        inherited: File descriptors that child processes must inherit: while one of them is open, no other runner can
-            use the pipeline's folder.
+        progress: Whether to show progress.
+        inherited: File descriptors that child processes must inherit. As long as one of them is open, the pipeline's
+            folder is locked for other runners.
         find: Returns the path of a file named in an option, searched like input files; ``None`` if it does not exist.
         report: Receives the progress of the stage: the number of finished items and the total.
         say: Prints a sentence for the user.
@@ -73,13 +73,13 @@ class Work:
 class Stage(Protocol):
     """One stage with its options; its class is registered under the name of its kind.
 
-    When the stage is created, an option that is an input holds a path or a name (of a model on a hub, of a family of
-    problems), or a list of these.
+    An option that is an input holds a path or a name (of a model on a hub, of a family of problems), or a list of
+    these: references to other stages are resolved before the stage is created.
     """
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """Options that can refer to another stage's output, each with the kind of that output."""
+        """Names of the options that can refer to another stage's output, each with the kind of that output."""
         ...
 
     @property
@@ -102,8 +102,8 @@ class Stage(Protocol):
     def run(self, work: Work) -> StageMeasurements:
         """Run or resume the stage; return its measurements.
 
-        After a kill at any moment, the stage must be able to resume from its folder. When ``run`` returns, the outputs
-        exist.
+        If the process is killed at any moment, the stage must be able to resume from its folder. When ``run`` returns,
+        the outputs exist.
         """
         ...
 
@@ -113,7 +113,7 @@ class NamesSources(Protocol):
     """Protocol of a stage with options that name sources of problems or traces in addition to its inputs."""
 
     def named_sources(self) -> Iterable[str | Mapping[str, Any]]:
-        """Return each source in a form that ``load_problems`` accepts; the stage's digest covers the files' content."""
+        """Return each source as ``load_problems`` accepts it; the stage's digest covers the content of their files."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""``Cost``: estimated cost of a pipeline stage before it runs; ``CostInputs``: facts from which it is estimated."""
+"""``Cost``: estimated cost of a pipeline stage before it runs; ``CostInputs``: the data for this estimate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Machine(CheckedOptions):
         gpus: Number of devices.
         gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator, whose speed is
             unknown.
-        assume: Assumptions of ``rstar2 plan``.
+        assume: Assumptions about speed and memory, as for ``rstar2 plan``.
     """
 
     gpus: int = option(1, least=1)
@@ -54,11 +54,11 @@ class Machine(CheckedOptions):
 
 @dataclass(frozen=True, slots=True)
 class CostInputs:
-    """The facts from which a stage's cost is computed, in addition to its options.
+    """The data from which a stage's cost is computed, in addition to its options.
 
     Attributes:
-        machine: The machine.
-        model: The model that the pipeline starts from, if the stage's inputs lead back to one; else empty.
+        machine: The machine that runs the stage.
+        model: The external model from which the stage's model was ultimately trained; empty if there is none.
         counts: Number of problems or traces in each input of the stage, by the name of the option, if known.
     """
 
@@ -106,7 +106,8 @@ class Cost:
         Args:
             config: The run's options.
             about: Machine, model and counts of the stage.
-            spread: Devices of the stage. If it starts no servers, the servers in the engine options are added.
+            spread: Devices of the stage. If its launcher starts no servers, the servers in the engine options are
+                counted.
         """
         assume, steps = about.machine.assume, config.run.steps
         work = Workload.of(config)
@@ -162,7 +163,7 @@ class Cost:
             memory = training_memory(model, how)
             kept = sum(memory.get(name, 0) for name in (*RESIDENT, "gradients"))
             share = assume.train_share_experts if model.experts else assume.train_share
-            # The backward pass costs twice the forward pass, and computes it again if layers are recomputed.
+            # Forward pass 1, backward pass 2, and another forward pass if activations are recomputed.
             operations = (3 + how.recompute) * model.forward_operations(rows * mean, mean / 2)
             if kept <= usable(device, assume):
                 seconds = operations / (devices * device.operations * share)
@@ -222,7 +223,7 @@ class Cost:
 
 
 SERVERS = "vllm-server"
-"""Name of the engine that uses servers."""
+"""Name of the engine that generates on vLLM servers."""
 
 
 def servers_of(options: Mapping[str, Any]) -> int:
@@ -231,7 +232,7 @@ def servers_of(options: Mapping[str, Any]) -> int:
 
 
 def _known(spread: Spread, machine: Machine) -> tuple[int, list[str]]:
-    """Return the number of training devices and, if the number is an assumption, a note that states it."""
+    """Return the number of training devices, and a note if the number is an assumption."""
     if spread.train is not None:
         return spread.train, []
     return machine.gpus, [f"its launcher does not specify the number of devices, so all {machine.gpus} are assumed"]

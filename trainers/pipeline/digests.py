@@ -2,8 +2,8 @@
 
 The digest of a model's folder covers only the files from which the model is loaded, not logs, checkpoints or cards. If
 a stage uses a run as its ``optimizer``, the digest of the run covers the optimizer state in its newest checkpoint.
-Digests are cached with the size and time of every file, so weights are read once. Not covered: models and data on a
-hub, which are identified by name.
+Digests are cached together with the size and modification time of every file, so unchanged weights are read only once.
+Not covered: models and data on a hub, which are identified by name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Digests:
         Args:
             path: A file or a folder.
             kind: The kind; see ``Output``.
-            sync: Wait until the content is on disk.
+            sync: Whether to wait until the content is on disk.
         """
         files = list(_files(path, kind))
         if not files:
@@ -86,7 +86,7 @@ def fingerprint(made_from: Mapping[str, Any], folder: Path) -> str:
 
 
 def differences(before: Any, after: Any, prefix: str = "") -> Iterator[str]:
-    """Return the dotted names in which two records differ, each with the old and the new value."""
+    """Describe each difference between two records by its dotted name, the old value and the new value."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in {**before, **after}:
             if before.get(name) != after.get(name):
@@ -145,7 +145,7 @@ def _content(file: Path, kind: str, *, sync: bool) -> str:
     found = hashlib.sha256()
     with file.open("rb") as opened:
         if kind == "episodes" and file.suffix == ".jsonl":
-            # Only digests are kept, since the file may be larger than the memory.
+            # Sort digests of the lines instead of the lines, since the file may be larger than the memory.
             for line in sorted(map(_played, opened)):
                 found.update(line)
         else:

@@ -1,7 +1,7 @@
 """``read_pipeline``: reads the file of a pipeline and applies overrides from the command line.
 
-Covered: the format of the file, names, the kinds of stages, ``rounds``, and errors with the file, the stage and the
-field. Not covered: the options of each stage and their references (``plan``).
+Covered: the format of the file, names, the kinds of stages, ``rounds``, and error messages that name the file, the
+stage and the field. Not covered: the options of each stage and their references (``plan``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rounds:
         name: Name of the group.
         times: Maximum number of rounds.
         stages: The stages of a round.
-        of: Name of the stage whose figures ``until`` tests; empty without a criterion.
+        of: Name of the stage whose measurements ``until`` tests; empty without a criterion.
         until: Criterion that is tested after each round and ends the rounds early; ``None`` for no criterion.
     """
 
@@ -88,7 +88,7 @@ class Pipeline:
             yield from item.stages if isinstance(item, Rounds) else (item,)
 
     def record(self) -> dict[str, Any]:
-        """Return the pipeline as JSON-compatible values, from which the same pipeline can be read."""
+        """Return the pipeline as JSON-compatible values in the format of a pipeline's file."""
         return {
             "name": self.name,
             "summary": self.summary,
@@ -231,7 +231,7 @@ def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str
 
 @contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Prepend the place in the file to the message of an error."""
+    """Prepend a place in the file to the message of any error that is raised in the context."""
     try:
         yield
     except Rstar2Error as error:

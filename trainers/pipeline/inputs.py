@@ -1,6 +1,6 @@
 """Compute digests of a stage's inputs and of files that its options name, and describe changes since its last run.
 
-Not covered: reading the content (``digests``), and acting on a change (``run``).
+Not covered: how the content is read (``digests``), and what follows from a change (``run``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIGESTS = ("inputs", "contents")
 
 
 def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: Digests) -> str | None:
-    """Return the digest of an input; ``None`` if it belongs to a stage that has not finished.
+    """Return the digest of an input; ``None`` if it is an output of a stage that has not finished.
 
     Args:
         given: The input: a path, a name, or an output of another step.
@@ -32,7 +32,7 @@ def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: 
         state = states.get(given.step)
         if not state or not state.ended:
             return None
-        # An output that no stage used when its stage finished is accepted in its present state.
+        # If no stage used this output when its stage finished, no digest was recorded: use the present content.
         return state.outputs.get(given.output) or digests.of(Path(given.text), given.kind)
     if given.kind == CONFIG:
         return "options"
@@ -84,5 +84,5 @@ def changes(made: Made, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 def _exists(name: str) -> bool:
     try:
         return Path(name).exists()
-    except (OSError, ValueError):  # a longer text is not a file name
+    except (OSError, ValueError):  # the text is too long for a file name
         return False

@@ -1,7 +1,7 @@
 """Runs a stage's training in one or more separate processes, which a launcher starts.
 
 Covered: the command and its exit code, Ctrl-C, and a graceful stop of the command if the runner dies. Not covered: the
-list of launchers; see docs/several-processes.md.
+launchers themselves; see docs/several-processes.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
             module), ``rstar2 launch --serve 0-3 --train 4-7 --`` (which takes the arguments of ``rstar2 train``), or
             ``python`` for a single process.
         words: A command of ``rstar2`` with its arguments.
-        configs: The pipeline's folder of configurations: arguments of the launcher that name files in it are resolved.
+        configs: The folder that contains ``configs``; launcher arguments such as ``configs/NAME.yaml`` are resolved in
+            it.
 
     Raises:
         ConfigurationError: The launcher is empty, or cannot start this command.
@@ -66,7 +67,7 @@ def run_launched(launch: str, words: Sequence[str], work: Work, configs: Path) -
     Args:
         launch: See ``command``.
         words: See ``command``.
-        work: The environment of the stage.
+        work: The context of the stage.
         configs: See ``command``.
 
     Raises:
@@ -78,7 +79,7 @@ def run_launched(launch: str, words: Sequence[str], work: Work, configs: Path) -
     try:
         code = process.wait()
     except KeyboardInterrupt:
-        process.wait()  # the terminal interrupted it too; it finishes its step and writes a checkpoint
+        process.wait()  # Ctrl-C in a terminal reaches the process too; it finishes its step and writes a checkpoint
         raise
     except BaseException:
         process.terminate()

@@ -1,4 +1,4 @@
-"""``Likelihood``: computes the log-probabilities of given text under a model, on the same tokens as in training."""
+"""``Likelihood``: computes log-probabilities of given text under a model, with the text tokenized as in training."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class EngineStage(CheckedOptions):
         return {name: value for name, value in found.items() if name != "seed"}
 
     def likelihood(self, model: str) -> Likelihood:
-        """Load a model that scores and samples lines.
+        """Load a model that scores and samples text.
 
         Args:
             model: Folder or hub name.
@@ -63,7 +63,7 @@ class EngineStage(CheckedOptions):
 
 
 class Likelihood:
-    """A model that scores and samples lines; use it as a context manager, which closes its engine.
+    """A model that scores text and samples lines; use it as a context manager, which closes its engine.
 
     Args:
         model: Folder or hub name.
@@ -103,7 +103,7 @@ class Likelihood:
             prompt_ids: Token ids of the prompt.
             ids: Token ids to score after the prompt, at temperature 1.
         """
-        engine: Any = self.engine  # checked when it was opened
+        engine: Any = self.engine  # the constructor has checked that it can score
         logps: list[float] = await engine.score(prompt_ids, ids)
         return logps
 
@@ -135,7 +135,7 @@ class Likelihood:
         return found
 
     def each(self, work: Sequence[Callable[[], Awaitable[T]]], done: Callable[[int, int], None]) -> list[T]:
-        """Run coroutines concurrently, within a limit, and return their results.
+        """Run coroutines, at most ``_AT_ONCE`` concurrently, and return their results in order.
 
         Args:
             work: Functions that create the coroutines.

@@ -1,7 +1,7 @@
 """Locates pipelines and the files that they refer to: the folders ``pipelines`` and ``configs``.
 
 In a checkout, both folders are at the top of the repository; in an installation, both are in the package
-``rstar2_env``. In both cases, their path relative to this file is the same.
+``rstar2_env``. Their path relative to this file is the same in both cases.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def find_pipeline(name: str) -> Path:
         name: A file, or the name of a pipeline of the package (``tiny_cpu``, ``pipelines/tiny_cpu.yaml``).
 
     Raises:
-        UnknownNameError: There is no preset with that name; the message suggests the closest name.
+        UnknownNameError: The package has no pipeline with that name; the message suggests the closest name.
         ConfigurationError: The name has the suffix of a file, and the file does not exist.
     """
     path = Path(name)
     if path.is_file():
         return path
     known = presets()
-    for preset, file in known.items():  # a dot in a preset's name does not begin a suffix
+    for preset, file in known.items():  # by comparison, since the name of a preset may contain a dot
         if path in (Path(preset), Path(file.name), Path("pipelines", file.name)):
             return file
     if path.suffix in SUFFIXES:
@@ -48,16 +48,16 @@ def find_pipeline(name: str) -> Path:
 
 
 def find_file(written: str, pipeline: Path) -> Path | None:
-    """Resolve a path in a pipeline's file; ``None`` if nothing exists there.
+    """Resolve a path that is written in a pipeline's file; return ``None`` if nothing exists there.
 
-    A relative path is searched next to the pipeline's file, in its parent folder, in the current folder, and in the
-    package's folder of ``configs``.
+    A relative path is searched in the folder of the pipeline's file, in its parent folder, in the current folder, and
+    in the folder ``HOME``, which contains ``configs``.
     """
     folder = pipeline.resolve().parent
     for root in (folder, folder.parent, Path(), HOME):
         try:
             if (root / written).exists():
                 return root / written
-        except OSError:  # a longer text is not a file name
+        except OSError:  # the text is too long for a file name
             return None
     return None

@@ -2,7 +2,7 @@
 
 A stage refers to an earlier stage's output as ``STAGE.OUTPUT``. For a repeated stage, this is the newest output: from
 the same round if ``STAGE`` comes earlier in the round, else from the previous round. ``A.model or B.model`` is the
-first of these that exists. Not covered: deciding what is up to date, and running (``run``).
+first of these that exists. Not covered: which stages are up to date, and how they are run (``run``).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .file import Pipeline, Rounds, StageSpec
 from .places import find_file
 
 FOLDER = "stages"
-"""The subfolder of the pipeline's folder that holds the stages' folders."""
+"""Name of the subfolder of the pipeline's folder in which every stage has a folder."""
 CONFIG = "config"
-"""Kind of an input that is a file of options. Its digest covers the options in it, not its text."""
+"""Kind of an input that is a file of options; these count as the stage's options, so the file itself has no digest."""
 PROBLEMS = "problems"
-"""Kind of an input that is a source of problems. Its text may have options after the name of a file."""
+"""Kind of an input that is a source of problems. It may be written as a file name followed by options."""
 _OR = re.compile(r"\s+or\s+")
 _REFERENCE = re.compile(r"[^\W\d]\w*\.[^\W\d]\w*")
 
@@ -43,7 +43,7 @@ class Step:
         spec: The stage, as the pipeline's file describes it.
         number: Position in the plan, from 0.
         round: Number of the round, from 1; 0 outside of rounds.
-        rounds: The group of rounds that it belongs to.
+        rounds: The group of repeated stages to which the step belongs; ``None`` outside of rounds.
         last: Whether it is the last step of a round.
     """
 
@@ -138,7 +138,7 @@ class PipelinePlan:
             self.make(step)
 
     def make(self, step: Step, skipped: Callable[[str], bool] = lambda step_id: False) -> Made:
-        """Create the stage of a step; the stages of all earlier steps must exist.
+        """Create the stage of a step; the stages of all earlier steps must have been created.
 
         Args:
             step: The step.
@@ -149,7 +149,7 @@ class PipelinePlan:
         """
         where = f"{self.pipeline.file}, stage {step.spec.name!r}"
         made_by = STAGES.get(step.spec.kind)
-        takes: Mapping[str, str] = made_by.inputs  # type: ignore[attr-defined]  # every stage has them
+        takes: Mapping[str, str] = made_by.inputs  # type: ignore[attr-defined]  # every class of stages has inputs
         options, given = dict(step.spec.options), {}
         for name, kind in takes.items():
             if (written := options.get(name)) is None:
@@ -169,7 +169,7 @@ class PipelinePlan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """Return the external model that a stage's model was ultimately trained from; empty if there is none."""
+        """Return the external model from which a stage's model was ultimately trained; empty if there is none."""
         for one in made.given.get(option, ()):
             if not one.step:
                 return one.text
@@ -183,7 +183,7 @@ class PipelinePlan:
         return any(
             reference in _OR.split(one)
             for spec in self.pipeline.stages()
-            for name in STAGES.get(spec.kind).inputs  # type: ignore[attr-defined]  # every stage has them
+            for name in STAGES.get(spec.kind).inputs  # type: ignore[attr-defined]  # every class of stages has inputs
             for one in _texts(spec.options.get(name))
         )
 
@@ -248,7 +248,7 @@ class PipelinePlan:
 
 
 def costs_of(plan: PipelinePlan, steps: Sequence[Made]) -> Iterator[Cost]:
-    """Return the cost of each step, using the costs of earlier steps.
+    """Yield the cost of each step; the numbers of problems and traces of earlier steps are used.
 
     Args:
         plan: The plan.

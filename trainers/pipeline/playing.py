@@ -39,8 +39,8 @@ class PlayingStage(EngineStage):
         engine_options: Options of the engine.
         model_options: Sampling options and budgets of an episode, as in ``rstar2 eval``; with ``serve``,
             ``max_in_flight`` applies to each server.
-        serve: Devices (``0-7``), or the fields of ``Serve``: the stage starts vLLM servers on them and uses the servers
-            instead of vLLM in the runner's process.
+        serve: Devices (``0-7``) or the fields of ``Serve``: the stage starts vLLM servers on these devices and uses
+            them instead of vLLM in the runner's process.
         seed: Seed of the choice of problems and of every episode; ``None`` for the pipeline's seed.
     """
 
@@ -94,7 +94,7 @@ class PlayingStage(EngineStage):
         """Play all episodes that are not in the stage's folder yet, and record them there.
 
         Args:
-            work: The environment of the stage.
+            work: The context of the stage.
             **more: Further arguments of ``evaluate``.
 
         Raises:
@@ -138,7 +138,7 @@ class PlayingStage(EngineStage):
         options = found if alone else {**found, **self.engine_options}
         loaded = load_policy(model, self._policy, engine=SERVERS, engine_options=options, seed=work.seed)
         opened.callback(loaded.close)
-        # The servers are not part of the record: a run can be resumed with or without them.
+        # The record has the stage's engine instead of the servers, so that a run can be resumed with or without them.
         return replace(loaded, engine_name=self.engine)
 
 

@@ -1,7 +1,7 @@
 """Reports the remaining time of all stages while a pipeline runs.
 
 The time of a stage is estimated from finished stages of the same kind in this folder, in proportion to the work
-(episodes to play, rows to train on). Before such a stage has finished, the estimate of ``rstar2 plan`` is used. Stages
+(episodes to play, rows to train on). If no such stage has finished, the estimate of ``rstar2 plan`` is used. Stages
 without an estimate are listed by name.
 """
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_S, MOST_S = 15.0, 120.0
-"""Seconds before the first line of a stage, and maximum seconds between two lines; the interval doubles each time."""
+"""Seconds before a stage's first line of progress, and the maximum of the interval, which doubles after each line."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedStep:
-    """A step of a pipeline, with the facts needed to estimate its time.
+    """A step of a pipeline, with the data needed to estimate its time.
 
     Attributes:
         id: Id of the step.
         kind: The kind of its stage.
         cost: Estimated cost.
-        measured: Measured seconds, if it has finished.
+        measured: Measured seconds if the step has finished, else ``None``.
     """
 
     id: str
@@ -68,7 +68,7 @@ def left(tasks: Sequence[TimedStep], now: str = "", share: float = 0.0, spent: f
     Args:
         tasks: All steps; steps with ``measured`` have finished.
         now: Id of the running step.
-        share: Finished share of the running step, 0 to 1.
+        share: Share of the running step that was done in the seconds ``spent``, 0 to 1.
         spent: Seconds since the start of the running step.
     """
     seconds, unknown = 0.0, []
@@ -87,11 +87,11 @@ def left(tasks: Sequence[TimedStep], now: str = "", share: float = 0.0, spent: f
 
 @dataclass(slots=True)
 class PipelineProgress:
-    """Reports the progress of a stage and the time left over all stages at intervals.
+    """Reports, at intervals, the progress of the running stage and the remaining time of all stages.
 
     Attributes:
-        tasks: All steps.
-        say: Receives each line.
+        tasks: All steps, by id.
+        say: Called with each line of progress.
     """
 
     tasks: Mapping[str, TimedStep]

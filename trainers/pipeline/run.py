@@ -31,7 +31,7 @@ from .progress import PipelineProgress, TimedStep
 from .state import BEGAN, ENDED, REPLACED, ROUNDS_ENDED, STOPPED, TAKEN, StageState, states_of
 
 PIPELINE_FILE = "pipeline.json"
-"""The options of a pipeline's run."""
+"""Name of the file with the options of a pipeline's run."""
 REPLACED_FOLDER = "replaced"
 
 Say = Callable[[str], None]
@@ -44,7 +44,7 @@ class Outlook:
     Attributes:
         made: The step.
         state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (its results were made from other options or
-            inputs), ``skipped`` (a criterion ended the rounds before it), ``taken`` (accepted unchanged, even if its
+            inputs), ``skipped`` (a criterion ended the rounds earlier), ``taken`` (accepted unchanged, even if its
             options differ), ``later`` (not part of this run).
         why: The reason, if the step runs again.
         fingerprint: Fingerprint of its options and inputs; empty if an input does not exist yet.
@@ -94,7 +94,7 @@ class PipelineRun:
             self.states = states_of(run.events)
 
     def look(self, step: Step) -> Outlook:
-        """Create the stage of a step, and return whether it must run; call it for all steps in order."""
+        """Create the stage of a step, and return whether it is up to date; call this for all steps in order."""
         made = self.plan.make(step, self.skipped.__contains__)
         if step.id in self.skipped:
             return Outlook(made, "skipped")
@@ -126,7 +126,7 @@ class PipelineRun:
         return Outlook(made, "done", "", found, record)
 
     def end_of_round(self, step: Step) -> bool:
-        """Return whether the criterion of a group of rounds is met after a step; later rounds are then skipped."""
+        """If the criterion of a group of rounds is met after a step, skip later rounds; return whether any are skipped."""
         group, state = step.rounds, None
         if group is None or not step.last or group.until is None:
             return False
@@ -147,7 +147,7 @@ class PipelineRun:
 
 
 def look_at(run: PipelineRun, *, begin: str | None = None, until: str | None = None) -> Iterator[Outlook]:
-    """Return every step with its state, for display in a plan, without running or writing anything.
+    """Yield every step with its state, for display in a plan, without running or writing anything.
 
     Args:
         run: The pipeline in its folder.
@@ -277,7 +277,7 @@ def _run_step(
         try:
             figures = made.stage.run(work)
         finally:
-            release_memory()  # the next stage loads a model of its own
+            release_memory()  # the next stage may load another model
     outputs = run.left(made, sync=True)
     for name, digest in outputs.items():
         if digest is None:
@@ -290,7 +290,7 @@ def _run_step(
 
 
 def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
-    """Return a task for every step that is not skipped; all their stages must exist."""
+    """Return a ``TimedStep`` for every step that is not skipped, by id; their stages must have been created."""
     steps = [run.plan.made[step.id] for step in run.plan.steps if step.id not in run.skipped]
     found = {}
     for made, cost in zip(steps, costs_of(run.plan, steps), strict=True):
@@ -312,7 +312,7 @@ def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook
 
 
 def _check_done(run: PipelineRun, made: Made) -> dict[str, str | None]:
-    """Return the digests of the outputs of a stage that is accepted unchanged.
+    """Check that a stage can be accepted unchanged, and return the digests of its outputs.
 
     Raises:
         ConfigurationError: The stage has not finished, or an output no longer exists.
@@ -352,7 +352,7 @@ class _Events:
         self._writer.begin(record, resumed=self._done() if there else None, config_file=PIPELINE_FILE)
 
     def write(self, event: str, **more: Any) -> None:
-        """Write an event, with the seconds if it ends a stage's run; returns when the event is on disk."""
+        """Write an event, with the stage's seconds if it ends the stage's run; return when the event is on disk."""
         if event == BEGAN:
             self._running = (more["stage"], time.monotonic())
         elif self._running and event in (ENDED, *STOPPED):

@@ -1,8 +1,8 @@
 """``Serve``: the vLLM servers that a stage starts for generation, and stops when it ends.
 
 Covered: a server per device or per group of devices, on this machine or on every machine of a Slurm job; arguments that
-make a server generate like the engine ``vllm`` with the options of the stage. Not covered: waiting for servers
-and restarting them (``launch/servers.py``).
+make a server generate like the engine ``vllm`` with the options of the stage. Not covered: how servers are awaited and
+restarted (``launch/servers.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .base import Work
 from .cost import SERVERS
 
 IN_PROCESS = "vllm"
-"""The engine that the servers replace."""
+"""Name of the engine in the runner's process that the servers replace."""
 _KEY = "VLLM_API_KEY"
 
 
@@ -43,7 +43,7 @@ class Serve(CheckedOptions):
         tensor_parallel: Number of devices per server.
         cpu: Whether the devices are CPU cores.
         nodes: Number of machines; if more than one, the machines of the Slurm job in which the runner runs.
-        launch: Command that starts a server on one of several machines; ``{node}`` is replaced by its name.
+        launch: Command that starts a server on one of several machines; ``{node}`` is replaced by the machine's name.
         port: Port of the first server of a machine; the others use the following ports.
         host: Address on which servers listen; ``None`` means 127.0.0.1, or 0.0.0.0 with several machines; ``{node}``
             is replaced by the machine's name.
@@ -101,7 +101,7 @@ class Serve(CheckedOptions):
         Args:
             model: Folder or hub name of the model to serve.
             words: Further arguments of vLLM.
-            cuts: Whether requests sample with top-p or top-k.
+            cuts: Whether requests truncate sampling with top-p or top-k.
 
         Raises:
             ConfigurationError: The machines of the job are unknown, or their number is not ``nodes``.
@@ -135,19 +135,19 @@ class Serve(CheckedOptions):
         Args:
             model: Folder or hub name of the model to serve.
             words: Further arguments of vLLM.
-            work: The environment of the stage; logs are written next to its folder.
+            work: The context of the stage; logs are written next to its folder.
             all_lost: Called when no server is left.
-            cuts: Whether requests sample with top-p or top-k.
+            cuts: Whether requests truncate sampling with top-p or top-k.
 
         Raises:
-            LaunchError: A server ended before it was ready or was not ready in time, or all servers ended too often.
+            LaunchError: A server ended before it was ready or was not ready in time, or every server ended too often.
             ConfigurationError: The servers cannot be started.
         """
         commands = self.commands(model, words, cuts=cuts)
-        raise_open_file_limit()  # a connection for every episode in flight
+        raise_open_file_limit()  # since every concurrent episode has a connection
         running = logged(commands, work.folder.with_suffix(".launched"), work.inherited)
         with _key(), Servers(running, self.start_timeout_s, self.restarts, work.say).kept(all_lost):
-            # A restart takes as long as the first start.
+            # The engine waits as long for a restart as for the first start.
             waits = {"start_timeout_s": self.start_timeout_s, "reconnect_timeout_s": self.start_timeout_s}
             yield {"base_urls": [one.url for one in commands], **waits}
 
@@ -196,7 +196,7 @@ def check_whole(model: str) -> None:
 
 
 def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: bool) -> list[str]:
-    """Return the arguments with which a server generates like the engine in this process.
+    """Return vLLM's arguments with which a server generates like the engine in this process.
 
     Args:
         engine_options: Options of the engine ``vllm``.

@@ -1,4 +1,4 @@
-"""``Shelved``: common options of stages that load data sets pinned by a lock file, and their ``Shelf`` of data sets."""
+"""``Shelved``: options of stages that load data sets pinned by a lock file, and their ``Shelf``, which loads these."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .plan import CONFIG
 
 LOCK = "lock"
 LOCKED: Mapping[str, str] = {LOCK: CONFIG}
-"""Kind of the input ``lock``, a lock file that is searched for like configurations. The file's content is not part of
-the stage's digest, since the first load adds values to the file, and the stage must not run again because of them."""
+"""The input ``lock`` with its kind: a lock file is searched like a file of options. Its content is not part of the
+stage's digest: the first load adds values to the file, and these must not cause the stage to run again."""
 SOURCES = "sources.json"
 """The file in a stage's folder that records loaded sources, in the format of a lock file."""
 
@@ -26,8 +26,8 @@ class Shelved:
     """The options that locate a stage's data sets.
 
     Attributes:
-        lock: The lock file, which names the revision and the checksum of every source; the first load fills in unknown
-            values. ``None`` disables the comparison.
+        lock: The lock file, which names the revision and the checksum of every source; each load is compared with it,
+            and the first load fills in unknown values. ``None`` disables the comparison.
         hub_folder: A folder of copies of data sets of the Hub; ``None`` for the cache of the Hub's libraries.
         download: Download missing data sets.
     """
@@ -38,10 +38,10 @@ class Shelved:
 
     @contextmanager
     def shelf(self, work: Work) -> Iterator[Shelf]:
-        """Yield the shelf of data sets; values that the lock file lacked are written to it at the end.
+        """Yield the shelf of data sets; at the end, write values that the lock file lacked to it.
 
         Args:
-            work: The environment of the stage.
+            work: The context of the stage.
         """
         lock = Lock(None if self.lock is None else Path(self.lock))
         before = lock.record()

@@ -68,7 +68,7 @@ def given_words(words: Sequence[str], configs: Path) -> list[str]:
 
     Args:
         words: The launcher's command, split into words.
-        configs: The folder that contains ``configs``.
+        configs: The folder that contains the folder ``configs``.
     """
     return [str(configs / word) if word.startswith("configs/") else word for word in words]
 

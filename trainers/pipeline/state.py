@@ -1,4 +1,4 @@
-"""The state of the stages in a pipeline's folder: started, finished, and with which options and inputs.
+"""The state of the stages in a pipeline's folder: which have started or finished, and with which options and inputs.
 
 The state is read from the folder's append-only events; docs/run-folder.md lists them.
 """
@@ -46,7 +46,7 @@ class StageState:
     running_since: str = ""
 
     def seconds_of_kill(self, folder: Path) -> float:
-        """Return the seconds from the start of a killed run to its last write into the folder; 0 if it was not killed.
+        """Return the seconds from the start of a killed run to its last write into the folder; 0 if no run was killed.
 
         Args:
             folder: The stage's folder.

@@ -1,4 +1,4 @@
-"""Format the plan of a pipeline as tables: inputs, outputs, exit conditions, states and costs of the stages."""
+"""Format the plan of a pipeline as tables: inputs, outputs, end conditions, states and costs of the stages."""
 
 from __future__ import annotations
 

@@ -4,16 +4,16 @@ RA3 trains on experts' texts by expectation maximization (EM). Before each line 
 ``<act>``, to continue directly, or ``<think>`` and one line of thought. This stage draws the latents and writes two
 files:
 
-- ``problems``, for the E-step: one problem per line. Its question is the state s_t: the question, the earlier lines and
-  the thoughts before them; its answer is a_t. The reward of a policy that plays it is ``latent_action``:
-  log p(a_t | s_t, z_t) - cost * 1[z_t is a thought].
+- ``problems``, for the E-step: one problem per line a_t. Its question is the state s_t: the solution's question, the
+  earlier lines and the thoughts before them; its gold answer is a_t. The reward of a policy that plays it is
+  ``latent_action``: log p(a_t | s_t, z_t) - cost * 1[z_t is a thought].
 - ``traces``, for the M-step: the same states; z_t and a_t are the policy's turn, to be predicted token by token.
 
 Without a model every latent is ``<act>``, which equals plain next-token prediction; the first round starts this way.
-Figures: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean log-probability of
-a line in nats after its latent and after ``<act>``. Example: a solution of three lines produces three problems, and the
-state of the last problem contains the first two lines. Not covered: the paper's prior distribution of how long a latent
-persists; a cost per thought replaces it.
+Measurements: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean
+log-probability of a line, in nats, after its latent and after ``<act>``. Example: a solution of three lines produces
+three problems, and the state of the last problem contains the first two lines. Not covered: the paper's prior
+distribution of how long a latent persists; a cost per thought replaces it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ..traces import write_traces
 
 PROBLEMS, TRACES = "problems.jsonl", "traces.jsonl"
 _DRAWN = "drawn.jsonl"
-"""File of the drawn latents. The file is kept, so that a stage that is killed after the last draw draws none again."""
+"""File of the drawn latents. It is kept, so that a stage that is killed after the last draw does not draw again."""
 INSTRUCTION = (
     "Before the next line of the solution, write <act> if it follows from what is there, or <think> and one line of "
     "thought on what to do next.\n\n"
@@ -132,7 +132,7 @@ class Annotate(EngineStage):
     async def _annotated(
         self, model: Likelihood | None, problem: Problem, lines: Sequence[str], seed: tuple[int, int]
     ) -> AsyncIterator[dict[str, Any]]:
-        """Annotate each line with its state and its latent, in order: a latent depends on the earlier ones."""
+        """Yield each line with its state and its latent, in order, since a latent depends on the earlier ones."""
         state = f"{self.instruction}{problem.question}"
         for at, line in enumerate(lines):
             found: dict[str, Any] = {"state": state, "line": line, "latent": ACT}

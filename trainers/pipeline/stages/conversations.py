@@ -1,4 +1,4 @@
-"""``conversations``: traces for a cold start without reasoning, mixed from named sets of conversations."""
+"""``conversations``: mixes named sets of conversations into traces for a cold start without reasoning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Conversations(CheckedOptions, Shelved):
 
     Attributes:
         sources: Maximum number of conversations from each source; ``None`` takes all. A source is the name of a set,
-            or a file of lines with ``messages``.
+            or a file with a record with ``messages`` on each line.
         seed: Seed of the choice and of the order; ``None`` for the pipeline's seed.
     """
 

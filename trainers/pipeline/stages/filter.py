@@ -27,8 +27,8 @@ FILE = "problems.jsonl"
 class Filter(PlayingStage):
     """Play each problem ``n`` times with a model; keep the problems whose share of solved episodes is in a range.
 
-    A problem is kept if none of its episodes counts (all ended ``unavailable``). If the problems have splits, the
-    training split is played and kept, unless ``problems: NAME:split=test`` names another split.
+    A problem is also kept if none of its episodes counts (all ended ``unavailable``). If the problems have splits, the
+    training split is used, unless ``problems: NAME:split=test`` names another split.
 
     Attributes:
         drop_from: Drop problems whose share of solved episodes is at least this value; the default drops problems that

@@ -6,18 +6,18 @@ expert's own perplexity of each tactic, which here is a turn:
     perplexity(turn) = exp(-mean of log p over its tokens)
 
 Turns with a very low perplexity are predictable for the expert; turns with a very high perplexity are noise that did
-not change the outcome. Let N be the number of turns. The floor(N * drop_low) turns with the lowest and the floor(N *
-drop_high) turns with the highest perplexity remain as context and are not trained on. For each problem, the correct
-episodes with the best path scores are kept. The path score is that of the paper's best-first search, where log p of a
-turn is the sum over its tokens and L is the number of turns:
+not change the outcome. Let N be the number of turns in all kept episodes. The floor(N * drop_low) turns with the lowest
+and the floor(N * drop_high) turns with the highest perplexity remain as context and are not trained on. For each
+problem, the correct episodes with the best path scores are kept. The path score is that of the paper's best-first
+search, where log p(turn) is the sum of log p over the turn's tokens and L is the number of the episode's turns:
 
     score = (sum over turns of log p(turn)) / L^alpha
 
 Examples: episode A has one turn with log p = -2, and episode B has two turns with -1 and -3. The score of A is always
 -2; the score of B is -4 with alpha 0, -2 with alpha 1, and -1 with alpha 2. Of ten turns with the perplexities 1, 2,
-..., 10, the default trains on those with 2 to 9. The paper shows
-the two tails; the shares, ``alpha`` and ``per_problem`` are our own choices. A conversation that occurs several times
-is kept once. Not covered: proofs found by search; any episodes of a model can be used.
+..., 10, the default trains on those with 2 to 9. The paper shows that both tails are dropped; the shares, ``alpha`` and
+``per_problem`` are our own choices. A conversation that occurs several times is kept once. Not covered: the paper's
+proof search; any episodes of a model can be used.
 """
 
 from __future__ import annotations
@@ -120,14 +120,14 @@ class KeepRight(EngineStage):
 
 
 def path_score(logps: Sequence[float], alpha: float) -> float:
-    """Return the score of a path in nats: the sum of its turns' log-probabilities / (number of turns) ** alpha."""
+    """Return the score of a path in nats: (sum of its turns' log-probabilities) / (number of turns) ** alpha."""
     return sum(logps) / math.pow(len(logps), alpha)
 
 
 def best(
     right: Sequence[tuple[str, Sequence[Message]]], scored: Sequence[Sequence[Sequence[float]]], most: int, alpha: float
 ) -> list[int]:
-    """Return the indices of the episodes to keep: those with the best path scores per problem, without duplicates."""
+    """Return the indices of the episodes to keep: per problem, the ``most`` best-scored ones, without duplicates."""
     problems: dict[str, dict[tuple[str, ...], tuple[float, int]]] = {}
     for place, ((problem, messages), turns) in enumerate(zip(right, scored, strict=True)):
         said = tuple(message.content for message in messages)
@@ -142,7 +142,7 @@ def perplexity(logps: Sequence[float]) -> float:
 
 
 def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float, float]:
-    """Return the minimum and maximum perplexity of turns to train on, both included."""
+    """Return the lowest and the highest perplexity of the turns to train on, both inclusive."""
     if not perplexities:
         return 0.0, float("inf")
     ranked = sorted(perplexities)

@@ -1,10 +1,10 @@
 """``relift``: RL with interleaved fine-tuning on unsolved problems (ReLIFT, arXiv 2506.07527).
 
-GRPO without division by the standard deviation, A = r - mean of the group, learns nothing from a problem without a
-correct episode. Such a problem is added to a buffer with its demonstration. When the buffer holds ``size`` problems,
-one fine-tuning step is taken on them:
+GRPO without division by the standard deviation (advantage A = reward - mean reward of the group) learns nothing from a
+problem without a correct episode. Such a problem is added to a buffer with its demonstration. When the buffer holds at
+least ``size`` problems, one fine-tuning step is taken on them:
 
-    L_SFT = -(mean of log p over the tokens of the policy's turns), at a learning rate of 1e-6
+    L_SFT = -(mean of log p over the tokens of the policy's turns), with a learning rate of 1e-6
 
 The paper uses a buffer of 128 and requests the demonstration of a hard problem from a stronger model during training;
 here, the demonstrations are a file of traces from an earlier stage. Example: for rewards 1, 0, 0, 1 the
@@ -62,7 +62,7 @@ class Relift(Train):
     def below(self) -> list[Mapping[str, Any]]:
         """Return the default options of ReLIFT, which the user's options override; see ``Train``."""
         if self.demonstrations is None or not Path(self.demonstrations).is_file():
-            return [{"parts": {"advantage": "group_mean"}}]  # the stage that writes them has not finished
+            return [{"parts": {"advantage": "group_mean"}}]  # the stage that writes the demonstrations has not finished
         hook = {"demonstrations": self.demonstrations, "size": self.size, "learning_rate": self.sft_learning_rate}
         return [{"parts": {"advantage": "group_mean", "hook": {_HOOK: hook}}}]
 

@@ -1,4 +1,4 @@
-"""``sft``: a cold start, supervised fine-tuning of a model on traces."""
+"""``sft``: supervised fine-tuning of a model on traces, as a cold start."""
 
 from __future__ import annotations
 

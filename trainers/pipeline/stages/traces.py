@@ -27,7 +27,7 @@ class Traces(CheckedOptions):
 
     Attributes:
         problems: Problems with worked solutions.
-        episodes: Number of traces to write, including dropped ones; ``None`` for one per problem.
+        episodes: Number of traces to make, including those that are dropped; ``None`` for one per problem.
         env: The environment that replays the traces.
         env_options: Options of the environment.
         options: Options of ``rstar2 traces``: ``error_rate``, ``wrong_rate``, ``call_mistakes``, ....

@@ -1,8 +1,8 @@
 """``train``: a stage of reinforcement learning with any recipe.
 
 Each stage is a separate run. It starts from the given weights, which are also the reference model if the recipe uses
-one. Its optimizer is new, or starts from the optimizer state of an earlier stage. Learning rate, schedule and warm-up
-are the stage's own in both cases.
+one. Its optimizer is new, or starts from the optimizer state of an earlier stage; in both cases, learning rate,
+schedule and warm-up are those of this stage.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Train(CheckedOptions):
     @cached_property
     def _layers(self) -> tuple[str, list[Mapping[str, Any]]]:
         name, layers = layers_of(self.recipe or None, self.config)
-        of_file = in_groups(find_recipe(name)[1])  # whose options have a lower priority than the layers
+        of_file = in_groups(find_recipe(name)[1])  # the layers override the options of a recipe's file
         exact = {} if "export_dtype" in of_file.get("run", {}) else _EXACT
         return name, [exact, *layers, *self.below(), self.options, *self._own()]
 
@@ -96,7 +96,7 @@ class Train(CheckedOptions):
         return recipe.name, recipe.configure(of_file, *self._layers[1])
 
     def below(self) -> list[Mapping[str, Any]]:
-        """Return a subclass's default options, which the user's options override; empty here."""
+        """Return the default options of a subclass, which the user's options override; a plain ``Train`` has none."""
         return []
 
     def _own(self) -> list[Mapping[str, Any]]:
@@ -153,7 +153,7 @@ class Train(CheckedOptions):
             return
         name, layers = self._layers
         run = {"output_dir": str(work.folder), "seed": work.seed, "progress": work.progress}
-        # Work before the first checkpoint is lost.
+        # Without a checkpoint, the run starts again from the beginning.
         trainer = make_trainer(name, *layers, merged(run, {"resume": resumed, "overwrite": not resumed}))
         try:
             trainer.train()
@@ -163,7 +163,7 @@ class Train(CheckedOptions):
     def _launch(self, launch: str, work: Work, *, resumed: bool) -> None:
         name, config = self._configured
         config.run.seed, config.run.progress = work.seed, work.progress
-        # The same format as a run's own file of options, which contains all options and parts.
+        # In the format of a run's own file of options, which contains all options and parts.
         file = work.folder.with_suffix(".launched") / RUN_FILE
         file.parent.mkdir(exist_ok=True)
         write_json(file, {"trainer": name, **config.record()})
