@@ -126,7 +126,7 @@ class PipelineRun:
         return Outlook(made, "done", "", found, record)
 
     def end_of_round(self, step: Step) -> bool:
-        """If the criterion of a group of rounds is met after a step, skip later rounds; return whether any are skipped."""
+        """Skip later rounds if the criterion of the step's rounds is met after it; return whether any are skipped."""
         group, state = step.rounds, None
         if group is None or not step.last or group.until is None:
             return False
