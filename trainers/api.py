@@ -177,7 +177,7 @@ def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]
 
     Args:
         written: The ``--set`` arguments, as typed.
-        layers: The layer of each argument.
+        layers: The options that each argument sets.
     """
     return {
         option: (each, value)
@@ -187,7 +187,7 @@ def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]
 
 
 def typed_value(name: str, value: Any) -> Any:
-    """Return the value of the option with this full name; a text is parsed.
+    """Return a value in the type of the option with this full name; text is parsed.
 
     Raises:
         ConfigurationError: The option does not accept the value.

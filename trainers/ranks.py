@@ -1,4 +1,4 @@
-"""Sum or collect values over all processes of a run; with one process, return its own values.
+"""Sum or collect values over all processes of a run; a single process gets its own values back.
 
 Covered: collective calls after which every process raises an error, and none hangs, if one process fails
 (``Together``). Not covered: the exchange of data between processes, which each backend implements.
@@ -23,7 +23,7 @@ class Ranks(Protocol):
 
     @property
     def rank(self) -> int:
-        """Number of this process, from 0."""
+        """Rank of this process, from 0."""
 
     @property
     def size(self) -> int:
@@ -78,7 +78,7 @@ class Together:
         ranks: The processes.
 
     Attributes:
-        rank: Number of this process.
+        rank: Rank of this process, from 0.
         size: Number of processes.
     """
 

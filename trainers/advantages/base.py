@@ -145,8 +145,8 @@ def without_rounding(differences: FloatArray, compared: FloatArray) -> FloatArra
     """Return differences, with exact zeros for those that are 0 up to rounding.
 
     Args:
-        differences: Differences of numbers, of any shape.
-        compared: The numbers, of any shape.
+        differences: Results of subtractions, of any shape.
+        compared: The numbers that were subtracted, of any shape; the rounding error is relative to the largest.
     """
     found: FloatArray = np.where(np.abs(differences) <= EQUAL * np.abs(compared).max(initial=0.0), 0.0, differences)
     return found
@@ -175,7 +175,7 @@ def moments(values: FloatArray, ranks: Ranks) -> tuple[float, float]:
 
 
 def sums_by_task(ranks: Ranks, values: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Return the sum of the values of each task over all processes; processes may have different tasks.
+    """Return, for each task, the sum of its values over all processes; processes may have different tasks.
 
     Args:
         ranks: The processes.

@@ -82,7 +82,7 @@ class Capo(CheckedOptions):
         return on_tokens(self.correct * episode.correct, episode) - self.penalty * self._wrong(episode, critiques)
 
     def _wrong(self, episode: Episode, critiques: Sequence[Critique]) -> FloatArray:
-        """Return the degree to which each token is in a wrong step."""
+        """Return whether each token is in a wrong step, as 0 or 1; with ``vote="average"``, the share of critiques."""
         named = []
         for critique in critiques:
             inside = on_tokens(0.0, episode)

@@ -1,4 +1,4 @@
-"""Judges of steps: find the tokens of an episode that belong to wrong steps, independently of its outcome."""
+"""Judges of steps: find the tokens of an episode that belong to wrong steps, whatever the episode's outcome."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ..samplers.base import GroupResult
 from .base import HOOKS, RunHook
 
 TAKEN = "took an SFT step on demonstrations of"
-"""Beginning of the note about a step, which the stage ``relift`` counts."""
+"""Beginning of the note about an SFT step; the pipeline stage ``relift`` counts these notes."""
 
 
 @dataclass

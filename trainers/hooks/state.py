@@ -121,7 +121,7 @@ class RunState(Protocol):
         """Reset the optimizer's moments. The learning rate schedule continues."""
 
     def note(self, text: str) -> None:
-        """Record a reason as a warning in the log and as an event ``note`` in the run's folder."""
+        """Record a text as a warning in the log and as an event ``note`` in the run's folder."""
 
     def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
         """Take one optimizer step on given conversations; the loss is the mean of -log p over the policy's tokens.

@@ -56,7 +56,7 @@ class LaunchCommand:
 
         Args:
             node: The machine's name.
-            launch: Command that runs a command there; ``{node}`` is replaced: ``srun --nodelist={node}``.
+            launch: Command that runs a command there, such as ``srun --nodelist={node}``; ``{node}`` is replaced.
             outer: All environment variables of this process.
         """
         start = [_filled(word, {"node": node}) for word in shlex.split(launch)]

@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Variable with which the ROCm runtime hides devices from HIP; the other variables number only the visible devices."""
+"""Variable with which the ROCm runtime hides devices from HIP; the other variables cannot number hidden devices."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
 """Files through which programs reach accelerators on Linux: of AMD, of NVIDIA, and in WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
@@ -58,7 +58,7 @@ class Devices:
 
         Args:
             outer: The environment variables of this process. If a variable in ``VISIBLE`` is set, number 0 of this
-                object means the first device that it lists, and the returned variables contain its entries.
+                object means the first device in its list, and the returned variables contain entries of that list.
 
         Raises:
             ConfigurationError: A device is not among the visible devices, or two variables contradict each other.

@@ -23,11 +23,11 @@ _HOLDERS = {"env": "env_options", "engine": "engine_options"}
 """Options whose value is a mapping, by the prefix of their short names: ``env.NAME`` and ``engine.NAME``."""
 
 OptionGroups = Mapping[str, Iterable[str]]
-"""The names of the options of each group."""
+"""Names of the options in each group."""
 
 
 def known_names() -> dict[str, tuple[str, ...]]:
-    """The names of the options of each group."""
+    """Return the names of the options in each group of ``TrainConfig``."""
     return {group: tuple(options_of(record).parameters) for group, record in GROUPS.items()}
 
 
@@ -39,7 +39,7 @@ def place(name: str, groups: OptionGroups) -> tuple[str, str]:
 
     Args:
         name: The name of the option, as the user wrote it.
-        groups: The names of each group.
+        groups: The names of the options in each group.
 
     Raises:
         UnknownOptionError: No group has the option; the message suggests the nearest.
@@ -63,7 +63,7 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
 
     Args:
         options: Groups as mappings, options by their short names, or both.
-        groups: The names of each group; those of ``TrainConfig`` by default.
+        groups: The names of the options in each group; those of ``TrainConfig`` by default.
 
     Returns:
         A mapping for each group with options. Values, including text, are unchanged.

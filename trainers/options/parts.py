@@ -262,7 +262,7 @@ def _from_run(slot: str, part: Part, made: object, make: Callable[[Part], object
 
 
 def _sources(part: Part) -> dict[str, str]:
-    """Return the option of the run for each option that the part declares with ``FromRun`` and the user did not set."""
+    """Return, for each unset option that the part declares with ``FromRun``, the run's option that fills it."""
     known = part_options(part.made_by).parameters if part.made_by and is_factory(part.made_by) else {}
     return {name: one.from_run for name, one in known.items() if one.from_run and part.options.get(name) is None}
 

@@ -37,7 +37,7 @@ def pass_work(model: Architecture, work: Workload, lengths: NDArray[np.float64],
 
 
 def cost_of(model: Architecture) -> RowCost:
-    """Return the sizes of a model, from which the costs of passes are estimated."""
+    """Return the cost estimate of a model's passes, from the model's sizes."""
     return RowCost(model.hidden, model.query_width, model.intermediate * max(1, model.active_experts), model.layers)
 
 
@@ -45,7 +45,7 @@ def rows_per_tree(cost: RowCost, own: float, prompt: int, rows: int, budget: int
     """Return the number of rows of a group that one prefix tree may have.
 
     Args:
-        cost: The sizes of the model.
+        cost: Cost estimate of the model's passes.
         own: Number of tokens of a row after its prompt.
         prompt: Number of tokens of the prompt.
         rows: Number of rows of the group.

@@ -185,5 +185,5 @@ def _peaks(model: Architecture, how: Training) -> tuple[float, float]:
 
 
 def total(memory: Mapping[str, int]) -> int:
-    """Return the sum of the bytes."""
+    """Return the sum of the bytes of all purposes."""
     return sum(memory.values())

@@ -54,7 +54,7 @@ class ConfigurationSpace:
 
     Attributes:
         worlds: The sources of the worlds.
-        vary: The argument ``vary``.
+        vary: Values of each option to vary, by name, easiest first.
 
     Raises:
         ConfigurationError: A world is not a procedural family, an option has no values, or a world lacks an option or
@@ -123,7 +123,7 @@ class ConfigurationSpace:
         return self.source(configuration).name
 
     def values(self, configuration: Configuration) -> dict[str, Any]:
-        """Return the value of each option."""
+        """Return the value that a configuration gives each option, by name."""
         chosen = zip(self.vary.items(), configuration[1:], strict=True)
         return {name: values[number] for (name, values), number in chosen}
 

@@ -31,7 +31,7 @@ class Listed(SavedAttributes):
 
     Attributes:
         ids: Ids of the problems in the list, in its order.
-        place: The position of each problem.
+        place: Position of each problem in ``ids``, by its id.
         drawn: Number of starts so far.
 
     Raises:

@@ -55,8 +55,8 @@ class AdaptsToResults(Protocol):
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Receive the results of a step's groups from all processes, in the order of ``GroupResult.group``.
 
-        Rejected groups are included. It is called in every process with the same arguments, after the selection from
-        the last group of the step.
+        Rejected groups are included. The method is called in every process with the same arguments, after the selection
+        from the last group of the step.
         """
         ...
 

@@ -51,9 +51,10 @@ class QualityTieSelector(WrappedSelector):
         return sorted(order[: count - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return the reasons; in an all-correct group, an intermediate ``penalty``, or ``order``. See ``Reasons``.
+        """Return the reasons, which are described at ``Reasons``.
 
-        ``order`` stands for an episode with the same penalty as a kept one; only their order in the group differs.
+        In an all-correct group, the reason is ``penalty`` for an episode with an intermediate penalty, or ``order``
+        for one with the same penalty as a kept episode: only their order in the group differs.
         """
         if tied([episode for episode in group if episode.available]):
             kept = {penalty(group[position]) for position in chosen}

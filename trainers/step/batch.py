@@ -57,7 +57,7 @@ class PlayedGroup:
         return [self.episodes[position] for position in self.kept]
 
     def weighted(self, advantages: Sequence[float | FloatArray]) -> list[float | FloatArray]:
-        """Return the advantages of the kept episodes, times their weights, from the advantages of ``compared``."""
+        """Return the advantages of the kept episodes, times their weights, given the advantages of ``compared``."""
         if not self.weights:
             return list(advantages)
         by_position = dict(zip(self.compared, advantages, strict=True))

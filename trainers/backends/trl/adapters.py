@@ -188,8 +188,8 @@ def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) ->
 def without_dropout(policy: nn.Module) -> None:
     """Disable dropout permanently, even in training mode.
 
-    With dropout, the probability ratio of a token, and the weight that corrects for the engine, would be noise around 1
-    even if the probability did not change.
+    With dropout, the probability ratio of a token, and the weight that corrects for the engine, would fluctuate around
+    1 even if the probability did not change.
     """
     for module in policy.modules():
         if isinstance(module, nn.Dropout):

@@ -226,7 +226,7 @@ def hidden_size(options: ModelOptions) -> int:
 
 
 def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
-    """Return the maximum number of tokens of a forward pass on a CPU, which limits memory.
+    """Return the maximum number of tokens of a forward pass on a CPU; it keeps the memory of a pass bounded.
 
     Args:
         policy: The policy.
@@ -281,7 +281,7 @@ class ThreadWatch(TrainerCallback):
 
 
 def watches(choice: CpuChoice | None, *, visible: bool) -> Sequence[TrainerCallback]:
-    """Return a ``ThreadWatch`` if the number of threads may change during the run."""
+    """Return a list with a ``ThreadWatch`` if the number of threads may change during the run; else an empty list."""
     most = usable_cpus()
     return [ThreadWatch(most, visible=visible)] if choice is not None and choice.watched and most > 1 else []
 

@@ -23,7 +23,7 @@ from rstar2_env.core.errors import Rstar2Error
 from .cpu_head import CpuLogProbs
 
 _NAMES = {"entropy": "entropy", "mean_logp": "mean_logits", "sum_squares": "log_sum_sq_probs"}
-"""TRL's names of the outputs."""
+"""TRL's name of each output."""
 _HEAD = "_rstar2_head"
 """Attribute of a model that holds the forward method with its current head."""
 _SAVED = ("hidden", "weight", "bias", "targets", "log_z", "entropy")
@@ -50,7 +50,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
 
 class _LogProbs:
-    """Replaces TRL's function in its forward method."""
+    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method."""
 
     @staticmethod
     def apply(hidden: Tensor, *args: Any) -> Any:

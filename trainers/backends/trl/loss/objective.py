@@ -42,7 +42,7 @@ class Objective:
 
     Attributes:
         terms: Terms of the loss, which are added up.
-        aggregation: Returns the weight of a token of each row.
+        aggregation: Returns, for each row, the weight that each of its tokens has.
         correction: Returns the weights of tokens in policy-gradient terms.
     """
 

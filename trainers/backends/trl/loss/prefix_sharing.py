@@ -32,7 +32,7 @@ _TOLERANCE, _LOW_TOLERANCE = 1e-4, 0.05
 """Largest mean difference of the log-probabilities of a tree and of separate rows, in nats: in float32, and in a lower
 precision. The difference is larger if tokens attend to wrong tokens."""
 _CHANGING_ROPE = ("dynamic", "longrope")
-"""Rotary embeddings that depend on the longest row of a micro-batch."""
+"""Types of rotary embeddings that depend on the longest row of a micro-batch."""
 
 
 def _attention(
@@ -147,7 +147,7 @@ class PrefixSharing:
 
 
 def _cost_of(config: Any) -> RowCost:
-    """Return the sizes that a model's text configuration names."""
+    """Return the cost estimate of a model, from the sizes in its text configuration."""
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     inner = getattr(config, "intermediate_size", None)
     return RowCost(

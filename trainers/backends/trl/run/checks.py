@@ -68,7 +68,7 @@ def check_schedule(config: TrainConfig) -> None:
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Check experiment trackers by name.
+    """Check that every named experiment tracker is known and installed.
 
     Raises:
         ConfigurationError: transformers does not know a tracker, or its package is not installed.

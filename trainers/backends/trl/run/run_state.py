@@ -169,7 +169,7 @@ class TrlRunState:
         getattr(optimizer, "optimizer", optimizer).state.clear()
 
     def note(self, text: str) -> None:
-        """Record a reason as a warning in the log and as an event ``note`` in the run's folder; see ``RunState``."""
+        """Record a text as a warning in the log and as an event ``note`` in the run's folder; see ``RunState``."""
         if not self._trainer.ranks.rank:
             _LOG.warning("Step %d: %s", self.step, text)
         self._on_note(self.step, text)

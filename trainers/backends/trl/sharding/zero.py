@@ -23,7 +23,7 @@ _CONFIGURED = "ACCELERATE_USE_DEEPSPEED"
 
 
 def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
-    """Return fields of transformers' ``TrainingArguments`` for a run with this sharding; none without ZeRO.
+    """Return fields of transformers' ``TrainingArguments`` for a run with this sharding; empty without ZeRO.
 
     Args:
         sharding: The sharding of the weights and the optimizer state.
