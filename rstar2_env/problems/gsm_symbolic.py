@@ -83,7 +83,7 @@ def program_of(solution: str, answer: str, question: str) -> str | None:
     """Return a program that repeats the equations of a worked solution; ``None`` if they do not lead to the answer.
 
     A number that an earlier equation produced is replaced with that equation's variable. Equations that are not true
-    are left out, and so are those on which the last one does not depend.
+    are left out, and so are equations on which the result does not depend.
 
     Args:
         solution: The solution, with equations such as ``35 × 3 = 105``.

@@ -194,7 +194,7 @@ async def _result(score: Awaitable[Score]) -> Score:
 
 
 def _unscored(episode: Episode, ctx: RewardContext) -> None:
-    """Placeholder for a score, used to check the options in ``OF_COMPONENT`` alone."""
+    """Placeholder for a score, used to check only the options in ``OF_COMPONENT``."""
 
 
 OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")

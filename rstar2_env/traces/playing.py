@@ -4,7 +4,7 @@ Problems are played in rounds. Every round plays each problem that lacks qualify
 arguments give the same traces for any number of workers, if the player gives the same turns for the same seeds. All
 episodes are written to a file next to the traces, and a resumed run continues from this file. Covered: budgets, resume,
 traces from worked solutions for the problems that remain. Not covered: which episodes qualify
-(``rstar2_env.traces.selection``), traces from worked solutions alone (``rstar2_env.traces.writer``).
+(``rstar2_env.traces.selection``), traces made only from worked solutions (``rstar2_env.traces.writer``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The options that a function, a class or a record accepts: names, annotations, rules and defaults.
 
 Covered: annotations that are strings, and those that cannot be resolved (which allow any value); classes whose
-``__init__`` passes ``**options`` on to that of the next base; records. Not covered: the handling of the values
+``__init__`` passes ``**options`` on to the next base class; records. Not covered: the handling of the values
 (``rstar2_env.core.options.declare``).
 """
 

@@ -14,7 +14,7 @@ class StatusesJudge(CheckedOptions):
 
     Attributes:
         errors: Maximum number of errors in a right chain.
-        last: Judge the last call alone, which must not be an error; earlier errors, and ``errors``, are ignored.
+        last: Judge only the last call, which must not be an error; earlier errors, and ``errors``, are ignored.
 
     Raises:
         ConfigurationError: A number is out of its range.

@@ -1,4 +1,4 @@
-"""Plays one episode: an agent and an environment, turn by turn, through ``reset`` and ``step`` alone.
+"""Plays one episode: an agent and an environment, turn by turn, using only ``reset`` and ``step``.
 
 Covered: the loop, its record, and how to write a call of a tool in a dialect. Not covered: agents
 (``rstar2_env.env.agent``), many episodes at once (``rstar2_env.evaluation.run``), policies that are trained

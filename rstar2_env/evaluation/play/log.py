@@ -1,7 +1,7 @@
 """The file of an evaluation: one JSON line per episode, written when it ends and read back to resume.
 
 Covered: protection of existing files, a last line cut short by a crash, the check that a file belongs to the evaluation
-that resumes it; the file alone, or in the folder of a run (docs/run-folder.md). Not covered: figures
+that resumes it; a single file, or a file in the folder of a run (docs/run-folder.md). Not covered: figures
 (``rstar2_env.evaluation.figures.summary``).
 """
 

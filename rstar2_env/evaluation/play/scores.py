@@ -73,7 +73,7 @@ def recorded(written: str | Sequence[ScoreSpec]) -> list[str]:
 
 
 class EpisodeScores:
-    """Scores episodes as they end: each alone, or all samples of a start together if a component compares them.
+    """Scores episodes as they end: each by itself, or all samples of a start together if a component compares them.
 
     Threads and coroutines may share this object.
 

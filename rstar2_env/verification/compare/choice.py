@@ -119,7 +119,11 @@ def _same_value(gold: str, answer: str, rules: Rules) -> bool | None:
 
 
 def _is_option_text(text: str, letter: str, gold: str, question: str | None) -> bool:
-    """Whether the text after a letter is that of an option: it is in the gold or the question, or it is a value."""
+    """Whether the text after a letter can be the text of that letter's option.
+
+    If the question lists this option, the text must agree with it. Otherwise the text must occur in the gold answer or
+    the question, or be a value.
+    """
     options = options_of(question or "")
     if any(_is_text_of(text, option) for option in options.values()):
         return letter in options and _is_text_of(text, options[letter])

@@ -227,7 +227,7 @@ def _quotients(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _undivided(golds: Sequence[Node], answer: Node) -> bool:
-    """Whether an answer has a fraction that is not in lowest terms and whose value is not that of a gold fraction."""
+    """Whether an answer has a fraction that is not in lowest terms and differs in value from every gold fraction."""
     stated = {Fraction(*terms) for gold in golds for terms in _quotients(gold)}
     return any(gcd(*terms) > 1 and Fraction(*terms) not in stated for terms in _quotients(answer))
 

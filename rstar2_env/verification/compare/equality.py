@@ -108,7 +108,7 @@ def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 
 def _notations(gold: Node, answer: Node) -> list[Notation]:
-    """Return the notations to try: one side may lack the degree mark of the other; "log" may be decimal."""
+    """Return the notations to try: one side may lack a degree mark; "log" may mean the decimal logarithm."""
     marks, other = _marks(gold), _marks(answer)
     over_complex = "i" in marks or "i" in other
     notations = [Notation(over_complex)]

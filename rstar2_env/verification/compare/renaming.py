@@ -16,8 +16,8 @@ def renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
     Args:
         gold: The gold answer.
         answer: The answer.
-        rules: The rules of the comparison; the lenient rules allow every variable to be renamed, the others only
-            parameters: ``n`` in ``n pi``, constants of integration.
+        rules: The rules of the comparison; the lenient rules allow every variable to be renamed, the strict ones
+            only parameters: ``n`` in ``n pi``, constants of integration, letters in tuples.
     """
     if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
         return []  # a single variable is the answer itself, not a parameter that may be renamed

@@ -129,7 +129,7 @@ def items_of(node: Node) -> list[Item]:
 
 
 def _split_words(node: Node) -> list[Node]:
-    """Return the items of a short list in words, such as "line segment and circle"; else the node alone."""
+    """Return the items of a short list in words, such as "line segment and circle"; otherwise only the node."""
     if isinstance(node, Words) and " and " in node.text and len(node.text.split()) <= MAX_WORDS_IN_LIST:
         return [Words(part.strip()) for part in node.text.split(" and ")]
     return [node]

@@ -79,7 +79,7 @@ def _number(node: Node) -> Fraction | None:
 
 
 def _product(factors: list[tuple[_Sum, Fraction]]) -> _Sum:
-    """Return a product of powers as one term, without expanding the sums in it; a sum alone is returned unchanged."""
+    """Return a product of powers as one term, without expanding the sums in it; a single sum is returned unchanged."""
     scale = Fraction(1)
     powers: dict[str, Fraction] = {}
     sums: dict[str, _Sum] = {}

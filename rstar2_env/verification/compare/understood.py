@@ -1,8 +1,8 @@
 """Finds unknown words in the units, labels and names of an answer; an answer with such a word counts as wrong.
 
 A label that names a variable or a point ("the area of A") must name the same thing as the gold answer's label or the
-question; otherwise the label counts as unknown. Not covered: conditions (``conditions.remarks_agree``), and answers in
-words alone (``words``).
+question; otherwise the label counts as unknown. Not covered: conditions (``conditions.remarks_agree``), and answers
+that consist only of words (``words``).
 """
 
 from __future__ import annotations

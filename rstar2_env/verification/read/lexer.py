@@ -99,7 +99,7 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether a text consists of words alone, so that a short one ("New York") is not a product of variables."""
+    """Whether a text consists only of words, so that a short one ("New York") is not a product of variables."""
     runs = [run for run in _RUN.findall(text) if run.lower() not in ("and", "or")]
     in_formula = any({run, run.lower()} & _IN_FORMULAS for run in runs)
     if len(runs) < 2 or in_formula or _PROSE.fullmatch(text) is None or units.read_unit(runs[-1]) is not None:

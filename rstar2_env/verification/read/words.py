@@ -96,7 +96,7 @@ def date(text: str) -> str | None:
 
 
 def _day_of_week(year: int, month: int, day: int) -> str | None:
-    """Return the first letters of the day of the week of a date ("mon"), or ``None`` if there is no such date."""
+    """Return the weekday of a date, shortened to three letters ("mon"); ``None`` if there is no such date."""
     from datetime import date as calendar_date  # most answers do not need it
 
     try:
@@ -165,7 +165,7 @@ _ORDINALS = {
     **{"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"},
     **{"twelfth": "twelve", "half": "two", "halve": "two", "quarter": "four"},
 }
-"""The number for each irregular ordinal or name of a fraction: those that do not just add "th"."""
+"""The number for each ordinal or name of a fraction that is not formed by adding "th"."""
 _NEGATIVE = re.compile(r"\s*(?:minus|negative|menos|moins|минус)\s+(?!minus|negative)(?=\w)", re.IGNORECASE)
 _PARTS = re.compile(
     r"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+?)[ -](?P<bottom>(?:[a-z]+ty-)?(?:half|halve|quarter|third|[a-z]+th)s?)",

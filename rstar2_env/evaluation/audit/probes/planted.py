@@ -100,7 +100,7 @@ def _plantings(
 ) -> Iterator[Mapping[str, Planted]]:
     """Yield mappings from the name of a place ("the file X") to the files to plant there.
 
-    All files of one mapping are planted together first; if a verdict changes, each place is tried alone.
+    All files of one mapping are planted together first; if a verdict changes, each place is tried separately.
     """
     written = {path: text for path in paths if (text := _text(folder / path))}
     yield {f"the file {path}": {path: _opposite(text)} for path, text in written.items()}

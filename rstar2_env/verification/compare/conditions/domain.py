@@ -175,7 +175,7 @@ def _end(value: float) -> Node:
 
 
 def _is_set(node: Node, kinds: Iterable[str]) -> bool:
-    """Whether a node is the membership of a variable in one of some sets of numbers."""
+    """Whether a node states that a variable is in one of the sets of numbers ``kinds``."""
     match node:
         case Relation(ops=("in",), sides=(Sym(), Const(name=kind))):
             return kind in kinds
