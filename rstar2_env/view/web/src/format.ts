@@ -37,7 +37,7 @@ export function points(value: number): string {
   return `${hundred} ${Math.abs(hundred) === 1 ? "point" : "points"}`;
 }
 
-/** The way of a difference of two shares as `points` writes it: 1, -1, or 0 if it is none after rounding. */
+/** The sign of a difference of two shares, after the rounding of `points`: 1, -1 or 0. */
 export function way(value: number): number {
   return points(value) === points(0) ? 0 : Math.sign(value);
 }

@@ -101,7 +101,7 @@ export interface EpisodeFigures {
   injected: Counts;
 }
 
-/** A figure of the health strip; `state` is that of the checks of the diagnosis. */
+/** A figure of the health strip; its `state` follows from the diagnosis checks that use it. */
 export interface HealthSign {
   label: string;
   figure: string;
@@ -129,12 +129,12 @@ export interface Finding {
   episodes: string[];
 }
 
-/** The findings of a run; only `again_s` before the first look has ended. */
+/** The findings of a run; only `again_s` until they are computed for the first time. */
 export interface FindingsAnswer {
-  /** Seconds after which newer findings are there; null if these are of the run's present state. */
+  /** Seconds after which to request newer findings; null if these are for the run's present state. */
   again_s: number | null;
   summary?: string;
-  /** Why the run cannot be looked at; empty if it can. */
+  /** Reason why the run cannot be diagnosed; empty if it can. */
   failed?: string;
   findings?: Finding[];
   silent?: string[];
@@ -148,8 +148,8 @@ export interface RunDetail extends RunRow {
   summary: Record<string, unknown> | null;
   verdict: string[];
   health: HealthSign[];
-  /** Answers in a sentence, with the filters of the training episodes behind it and of its most frequent kinds, or the
-      figure whose plot shows more. */
+  /** Sentences about the run, each with the filter that selects its training episodes, the filters of the most frequent
+      kinds of these episodes (`parts`), and the figure whose plot shows more (`metric`). */
   sentences: { text: string; filter: Record<string, string> | null; parts: Record<string, Record<string, string>>; metric: string | null }[];
   stages: Stage[];
   model_card: string | null;

@@ -143,7 +143,7 @@ function lastOf(lines: Line[], unit: string, formX: (x: number) => string): stri
 }
 
 function valueAt(line: Line, x: number | null, form: (value: number) => string): string {
-  // A smoothed line shows its own values, which were measured.
+  // For a smoothed line, show the measured values.
   const values = line.raw ?? line.y;
   let at = -1;
   for (const [index, value] of line.x.entries()) {

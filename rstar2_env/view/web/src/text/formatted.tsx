@@ -7,7 +7,7 @@ import type { Formatter, WrittenMath, TextNode } from "./nodes";
 /** How a text is formatted: a policy writes Markdown; the layout of other texts, such as boards, has a meaning. */
 export type Format = "markdown" | "mathematics";
 
-/** Longer texts are shown as they were written. */
+/** Maximum length; longer texts are shown unformatted. */
 const MOST_FORMATTED = 20_000;
 
 export function Formatted({ text, format }: { text: string; format: Format }) {

@@ -9,7 +9,7 @@ const ELEMENTS = new Set(
 const ATTRIBUTES = new Set(
   "display displaystyle scriptlevel mathvariant stretchy fence separator lspace rspace minsize maxsize symmetric largeop movablelimits accent accentunder linethickness width height depth voffset columnalign rowspacing columnspacing columnlines rowlines rowspan columnspan form notation".split(" "),
 );
-/** Classes of temml whose look the page's style has. */
+/** Classes of temml that the page's style sheet defines. */
 const CLASSES = /^tml-[a-z]+$|^menclose$/;
 /** Bounds of macros and of sizes, in em. */
 const MOST_EXPANDED = 200;

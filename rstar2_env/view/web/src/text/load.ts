@@ -10,7 +10,7 @@ function load(): Promise<Formatter | null> {
     const script = document.createElement("script");
     script.src = "text.js";
     script.onload = () => resolve(window.rstar2Formatter ?? null);
-    // The next message tries again; until then texts are shown as they were written.
+    // The next message tries again; until then, texts are shown unformatted.
     script.onerror = () => {
       loading = null;
       resolve(null);
@@ -20,7 +20,7 @@ function load(): Promise<Formatter | null> {
   return loading;
 }
 
-/** The formatter; null until it is there. */
+/** The formatter; null until it is loaded. */
 export function useFormatter(wanted: boolean): Formatter | null {
   const [found, setFound] = useState<Formatter | null>(window.rstar2Formatter ?? null);
   useEffect(() => {

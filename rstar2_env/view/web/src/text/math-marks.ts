@@ -1,14 +1,14 @@
 /* Finds a formula by its marks: $…$, $$…$$, \(…\), \[…\], \boxed{…}, and environments such as align. */
 import type { WrittenMath } from "./nodes";
 
-/** Longer formulas are shown as they were written. */
+/** Maximum length; longer formulas are shown unformatted. */
 const MOST_LENGTH = 2_000;
 
 const MARKS: { pattern: RegExp; display: boolean }[] = [
   { pattern: /^\$\$([\s\S]+?)\$\$/, display: true },
   { pattern: /^\\\[([\s\S]+?)\\\]/, display: true },
   { pattern: /^\\\(([\s\S]+?)\\\)/, display: false },
-  // An amount of money is no formula: no blank inside the marks, no digit after them.
+  // An amount of money is not a formula, which has no space next to its marks, and no digit after them.
   { pattern: /^\$(?![\s$])((?:\\[^\n]|[^\\$\n])*?[^\\$\s])\$(?![\w$])/, display: false },
   { pattern: /^(\\begin\{((?:align|equation|gather)\*?)\}[\s\S]+?\\end\{\2\})/, display: true },
 ];

@@ -3,7 +3,7 @@ import { Marked, type Token, type Tokens } from "marked";
 import type { TextNode } from "./nodes";
 import { mathAt } from "./math-marks";
 
-/** Deeper texts are shown as they were written. */
+/** Maximum nesting depth; a text that is nested more deeply is shown unformatted. */
 const MOST_DEPTH = 24;
 
 const reader = new Marked({
@@ -16,9 +16,9 @@ const reader = new Marked({
   tokenizer: {
     // `[a]: b` would vanish from the text.
     def: () => undefined,
-    // Products such as 2*3*4 are no emphasis: it begins after a blank or an opening bracket only.
+    // Products such as 2*3*4 are not emphasis, which begins only after a space or an opening bracket.
     emStrong: (_text, _masked, before = "") => (before === "" || /[\s([{"'“‘—–-]/.test(before) ? false : undefined),
-    // ~5~ is a number of about five.
+    // A single tilde means "about", as in ~5: only a double tilde strikes text out.
     del: (text) => (text.startsWith("~~") ? false : undefined),
   },
 });
@@ -32,7 +32,7 @@ export function markdown(text: string): TextNode[] | null {
   }
 }
 
-/** Nodes of a text that is no Markdown: its mathematics, and all else as it was written. */
+/** Nodes of a text that is not Markdown: its formulas, and everything else unchanged. */
 export function mathematics(text: string): TextNode[] {
   const found: TextNode[] = [];
   let [start, at] = [0, 0];
@@ -64,7 +64,7 @@ function mathToken(text: string): (Tokens.Generic & { type: string; raw: string 
   return math ? { type: "math", ...math } : undefined;
 }
 
-/** Mathematics that a line of its own holds; within a line it is part of a paragraph. */
+/** A formula that fills a line; a formula within a line is part of a paragraph. */
 function wholeLine<T extends { raw: string }>(token: T | undefined, text: string): T | undefined {
   return token && /^[ \t.,;]*(\n|$)/.test(text.slice(token.raw.length)) ? token : undefined;
 }
@@ -84,7 +84,7 @@ function node(token: Token, depth: number): TextNode[] {
     case "paragraph":
       return [{ kind: "paragraph", children: inside() }];
     case "heading":
-      // A line of signs without a word, such as a wall of a board, is no heading.
+      // A line of signs without a word, such as a wall of a board, is not a heading.
       return token["text"] ? [{ kind: "heading", children: inside() }] : written(token);
     case "strong":
     case "em":
@@ -110,7 +110,7 @@ function node(token: Token, depth: number): TextNode[] {
     case "text":
       return (token as Tokens.Text).tokens ? inside() : [{ kind: "text", text: String(token["text"]) }];
     default:
-      // HTML and pictures too: as text.
+      // Everything else, such as HTML and images, is shown as text.
       return "block" in token && token["block"] ? written(token) : [{ kind: "text", text: token.raw }];
   }
 }
@@ -119,7 +119,7 @@ function written(token: Token): TextNode[] {
   return [{ kind: "paragraph", children: [{ kind: "text", text: token.raw.replace(/\n+$/, "") }] }];
 }
 
-/** The words of a link and its address, which is no link: a model may write any. */
+/** The text of a link, and its address as plain text, since a model may write any address. */
 function link(token: Tokens.Link, depth: number): TextNode[] {
   if (token.raw.startsWith("[") && token.href !== token.text) {
     return [...nodes(token.tokens, depth), { kind: "text", text: ` (${token.href})` }];

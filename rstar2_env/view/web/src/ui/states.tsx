@@ -24,7 +24,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 export function Failed({ error, again, page = false }: { error: Error; again?: () => void; page?: boolean }) {
-  // Trying again does not help with an address that does not exist here.
+  // If the address does not exist, trying again does not help.
   const unknown = error instanceof SourceError && error.status === 404;
   const title = unknown ? "Not found" : "Failed to load";
   return (

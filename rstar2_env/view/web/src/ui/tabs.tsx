@@ -12,7 +12,7 @@ export interface Tab {
 export function Tabs({ label, tabs }: { label: string; tabs: Tab[] }) {
   const bar = useRef<HTMLElement>(null);
   const current = tabs.findIndex((tab) => tab.current);
-  // A narrow page cuts the bar off: the current part must be in it.
+  // A narrow page shows only a part of the bar: scroll the current tab into it.
   useLayoutEffect(() => {
     const link = bar.current?.querySelector<HTMLElement>("[aria-current]");
     if (bar.current && link) bar.current.scrollLeft = link.offsetLeft + link.offsetWidth / 2 - bar.current.clientWidth / 2;

@@ -63,7 +63,7 @@ function Compared({ a, b, query }: TwoRuns) {
   const { source } = useDataContext();
   const both = SPLITS.filter((split) => a.episodes[split] > 0 && b.episodes[split] > 0);
   if (source.exported && a.run === b.run) return <HeldSteps a={a} b={b} query={query} />;
-  // The comparison of two runs in an export is of all their steps.
+  // In an export, two runs are compared over all their steps.
   const steps = source.exported ? { a_step: "", b_step: "" } : { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
   return <Comparison a={a} b={b} query={query} splits={both} split={query["split"] ?? both[0] ?? "eval"} steps={steps} />;
 }
@@ -167,7 +167,7 @@ function StepChoice({ label, run, split, value, onChange }: { label: string; run
   const { source } = useDataContext();
   const load = useLoad<Statuses>(path("runs", run.run, "statuses"), { split });
   const steps = load.value?.steps ?? [];
-  // An export contains the comparison of the first with the last step alone.
+  // An export compares only the first step with the last one.
   if (source.exported || (steps.length < 2 && !value)) return null;
   const known = [...new Set([...steps.map(String), ...(value ? [value] : [])])];
   const whole = split === "eval" ? "the last" : "all steps";
@@ -177,7 +177,7 @@ function StepChoice({ label, run, split, value, onChange }: { label: string; run
 interface FiguresProps {
   answer: Answer;
   names: [string, string];
-  /** The steps to name beside the figures; null for an evaluation, and where the names already have them. */
+  /** The steps to name next to the figures; null for an evaluation, and if the names already contain them. */
   steps: (number | null)[];
   /** The names in a sentence: in a run, or after a step of the one run that is compared with itself. */
   places: [string, string];

@@ -10,7 +10,7 @@ export function endsOf(steps: number[]): { a_step: string; b_step: string } | nu
   return steps.length < 2 ? null : { a_step: `${steps[0]}`, b_step: `${steps.at(-1)}` };
 }
 
-/** The splits of an exported run with two steps, one of them (the wanted one, else the first) and its steps that the export compares; null without any. */
+/** The splits of an exported run that have two steps or more; the chosen one (the wanted one, else the first); and its two steps that the export compares. Null without such a split. */
 export function heldSteps(steps: Record<string, number[]>, wanted: string | undefined) {
   const held = Object.entries(steps).flatMap(([split, all]) => {
     const ends = endsOf(all);

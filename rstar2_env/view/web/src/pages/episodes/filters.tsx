@@ -137,7 +137,7 @@ function words(name: string, value: string): string {
   return named?.label ?? (name === "after_error" ? afterError(value) : visible(value));
 }
 
-/** Options of a filter that an episode has exactly one value of. */
+/** Options of a filter on a field of which every episode has exactly one value. */
 function optionsOf(columns: Map<string, Column>, name: string): Option[] {
   if (name === "last") return [FAILED, ...valuesOf(columns.get("last_status"))].filter((_, __, all) => all.length > 1);
   return valuesOf(columns.get(name), name === "after_error" ? afterError : visible);

@@ -126,7 +126,7 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
   );
 }
 
-/** Scroll to the plots of a link, which are below much else. */
+/** Scroll to the plots that a link names, which are far down on the page. */
 function intoView(node: HTMLElement | null): void {
   node?.scrollIntoView({ block: "start" });
 }

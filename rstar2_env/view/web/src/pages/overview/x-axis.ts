@@ -10,7 +10,7 @@ export interface XKind {
   label: string;
   /** Name below the plots, and in their tables. */
   unit: string;
-  /** What the fields of the range count. */
+  /** Unit of the fields in which the user types a range. */
   counts: string;
   form: (value: number) => string;
 }
