@@ -90,16 +90,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "problems": ("Show, convert and filter sets of problems.", ""),
     "sandbox": ("Run programs in the sandbox, and check its isolation.", ""),
 }
-"""Help line and example of each subcommand. The subcommand's module has the same name, and contains either ``app``, a
-Typer app whose commands have their own examples, or a function such as ``train_command``. ``rstar2_env.cli._calls`` has
-other forms of a subcommand."""
+"""Help line and example of each subcommand. The subcommand's module has the same name. It contains either ``app``, a
+Typer app whose commands have their own examples, or a function such as ``train_command``. ``rstar2_env.cli._calls``
+lists further forms of some subcommands."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command ``rstar2``. ``rstar2_env.cli._command`` reports its errors.
+    """Run the command ``rstar2``; ``rstar2_env.cli._command`` reports errors.
 
-    Characters that the output's encoding cannot represent are written as escapes. Ctrl-C exits with 130, even while
-    modules are imported.
+    Characters that the output's encoding cannot represent are written as escapes. After Ctrl-C the exit code is 130,
+    even while modules are being imported.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def build(arguments: Sequence[str]) -> Any:
-    """Build the Typer app: load the module of the called subcommand, and show the others only as lines of the help."""
+    """Build the Typer app: load the module of the called subcommand; the others are only listed in the help."""
     import typer
 
     from rstar2_env.cli._calls import FORM_EXAMPLES, read_call
@@ -165,4 +165,4 @@ def build(arguments: Sequence[str]) -> Any:
 
 
 def _not_called() -> None:
-    """Placeholder for a subcommand that was not called; it provides the help line."""
+    """Placeholder for a subcommand that was not called and whose module is not loaded."""

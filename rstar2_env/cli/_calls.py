@@ -16,7 +16,7 @@ FORMS: dict[str, dict[tuple[str, ...], str]] = {
     "validate": {("--tokens",): "check_tokens"},
     "verify": {("--run", "--episode"): "replay", ("--run",): "reverify"},
 }
-"""For each subcommand that has several forms: the flags that select a form, and the form's module. The values of the
+"""Forms of each subcommand that has several: the flags that select a form, and the form's module. The values of the
 flags become the first arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
 
 FORM_EXAMPLES = {
@@ -60,7 +60,7 @@ accepted."""
 _SWITCHES_OF_SHOW = ("--text", "--json", "--pager", "--no-pager")
 
 _IN_MINUTES = ("--minutes",)
-"""Renamed options whose old values were minutes; the new options take seconds."""
+"""Old names of options that took minutes; their new names take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def read_call(arguments: Sequence[str]) -> TypedCall:
 
 
 def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] | None:
-    """Move the values of the flags to the front of the words, and drop the flags; ``None`` if a flag is missing."""
+    """Return the words with the values of the flags in front and the flags removed; ``None`` if a flag is missing."""
     end = words.index("--") if "--" in words else len(words)
     own, values = list(words[:end]), []
     for flag in flags:
@@ -120,10 +120,10 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 
 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Return the arguments of a form, some of which the user may have given as flags.
+    """Return the positional arguments of a form, some of which the user may have given with the flags of the form.
 
-    The values of the flags come first, in the order of ``flags``. If a flag is missing, its value is among the words
-    without a flag, so the values of the flags after it come last.
+    The values of flags come first, in the order of ``flags``. If a flag is missing, its value is one of the words
+    without a flag; so these words follow, and then the values of the later flags.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])
@@ -134,7 +134,7 @@ def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[st
 
 
 def _taken(words: list[str], flag: str) -> list[str] | None:
-    """Remove the flag and its value from the words; return the value, or ``None`` if the flag is missing."""
+    """Remove the flag and its value from the words; return [value], [] without a value, ``None`` without the flag."""
     at = next((place for place, word in enumerate(words) if word.partition("=")[0] == flag), None)
     if at is None:
         return None
@@ -176,7 +176,7 @@ def _with_new_options(name: str, words: Sequence[str], notes: list[str]) -> list
 def _seconds(minutes: str) -> str:
     try:
         return f"{60 * float(minutes):g}"
-    except ValueError:  # the command refuses it
+    except ValueError:  # the command will report the wrong value
         return minutes
 
 

@@ -30,17 +30,17 @@ from rstar2_env.core.options.bounds import check_count
 from rstar2_env.core.trust import READS_OWN_FILES, bounds
 
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
-"""Exception class for wrong arguments, from click or from the copy of click in newer versions of typer."""
+"""Base class of errors about wrong arguments, from click or from the copy of click in newer versions of typer."""
 
 
 def _refused_value(cause: Any) -> str:
-    """Return an ending for the message about a wrong argument: the value, if it failed a check of types or ranges."""
+    """Return an ending for the message about a wrong argument: its value, if the value has a wrong type or range."""
     found = cause.errors() if callable(getattr(cause, "errors", None)) else []
     return f", got {found[0]['input']!r}." if len(found) == 1 and "input" in found[0] else ""
 
 
 def _commands(error: Any) -> str:
-    """Return an ending for the message about an unknown command: the commands that exist in its group."""
+    """Return an ending for the message about an unknown command: the existing commands of the group."""
     known = getattr(error.ctx and error.ctx.command, "commands", {})
     return f" Known: {', '.join(known)}." if error.message.startswith("No such command") else ""
 
@@ -55,7 +55,7 @@ def _reported(error: Any, ctx: Any) -> Exception:
         error.param_hint = repr(_typed_names(place)[parameter.name])
         message = error.format_message()
     elif isinstance(error, typer.BadParameter) and parameter is None and error.param_hint is None:
-        message = error.message  # without "Invalid value: "
+        message = error.message  # format_message would prepend "Invalid value: "
     say(f"Error: {message}{_refused_value(error.__cause__)}{_commands(error)}", err=True)
     say(f"docs: {place.command_path} --help", err=True)
     return typer.Exit(2)
@@ -98,7 +98,7 @@ class CliCommand(_PlainSwitches, TyperCommand):
     """A command that reports a user's errors without a traceback, and names options as the user typed them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; refuse an option with two different values, and an option in place of a value."""
+        """Parse the arguments; refuse an option with two different values, and an option where a value is expected."""
         if not ctx.resilient_parsing:
             parameters = self.get_params(ctx)
             typed = typed_options(args, parameters)
@@ -126,7 +126,7 @@ class CliCommand(_PlainSwitches, TyperCommand):
 
 
 _TYPED_NAMES = "rstar2 typed names"
-"""Key, in the context's ``meta``, of the name that the user typed for each parameter (``-n`` or ``--episodes``)."""
+"""Key in the context's ``meta`` for a dict with the name that the user typed for each parameter (``-n``)."""
 
 
 def _typed_names(ctx: Any) -> dict[str, str]:
@@ -179,13 +179,13 @@ def typed_options(words: Sequence[str], parameters: Iterable[Any]) -> list[Typed
 
 
 def _by_name(parameters: Iterable[Any]) -> dict[str, Any]:
-    """Return the parameter of each name of an option."""
+    """Return the parameters that are options, by each of their names (``-n``, ``--episodes``)."""
     options = (parameter for parameter in parameters if parameter.param_type_name == "option")
     return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
 
 
 def _reason_against(typed: Iterable[TypedOption], known: Collection[str]) -> str:
-    """Return why the options cannot be meant as typed; empty if they can."""
+    """Return why the options, as typed, must be a mistake; empty if they can be meant."""
     seen: dict[str, TypedOption] = {}
     for option in typed:
         if option.value is None:
@@ -208,9 +208,8 @@ def _written(option: TypedOption) -> str:
 def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
     """Return the command-line form of the Python option ``name``: ``--episodes``, or ``--set NAME=VALUE``.
 
-    An option with several names has the name that the user typed, or the first long name.
-
-    If the command takes the option in neither form, for example as an argument without a flag, the text is empty.
+    For an option with several names, this is the name that the user typed, or else the first long name. The text is
+    empty if the command takes the option in neither form, for example as an argument without a flag.
 
     Args:
         ctx: The command that was called.
@@ -240,13 +239,13 @@ def example(line: str) -> str:
 
 
 def _bounds(ctx: typer.Context) -> AbstractContextManager[None]:
-    """Return a context in which only typed arguments may name code to import; ``--trust`` allows all texts."""
+    """Return a context in which only typed arguments may name code to import; with ``--trust``, all texts may."""
     values = (value for name, value in ctx.params.items() if is_typed(ctx, name))
     typed = [text for value in values for text in _texts(value)]
     command = ctx.command_path.partition(" ")[2]
     return bounds(
         [*typed, *ctx.args],
-        trust=bool(ctx.params.get("trust")) or "--trust" in typed,  # `launch` has it among the trainer's arguments
+        trust=bool(ctx.params.get("trust")) or "--trust" in typed,  # for `launch`, it is a trainer's argument
         own_files=command in READS_OWN_FILES,
         flag="trust" in ctx.params or command == "launch",
     )
@@ -292,11 +291,11 @@ def _exit_with_error(message: str, error: BaseException) -> None:
 
 
 def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
-    """Return a prefix for the error message: the option that led to the failing path; ``None`` if no argument did.
+    """Return a prefix for the message: the option that led to the failing path; ``None`` if no argument led to it.
 
-    An argument led to a path if it is the path itself, a folder around it, or a path below it: creating the folders of
-    ``--out a/b/c`` may fail at ``a``. If several did, the argument nearest to the path is named. The prefix is empty
-    for an argument without a flag.
+    An argument led to the path if it is the path itself, a parent folder, or a path below it: if ``a`` cannot be
+    created, ``--out a/b/c`` fails at ``a``. If there are several, the one nearest to the path is named. The prefix is
+    empty for an argument without a flag.
     """
     if not isinstance(error.filename, (str, os.PathLike)):
         return None

@@ -1,8 +1,8 @@
-"""``clean_logs``: escapes control characters in what libraries log, warn about and raise, before a terminal shows it.
+"""``clean_logs``: escapes control characters in libraries' log records, warnings and exceptions, for the terminal.
 
-Libraries print texts of files as they are: transformers logs the values of a model's ``config.json``. Covered: Python's
-logging with tracebacks, warnings, and uncaught exceptions of all threads of this process. Not covered: what a library
-writes to the terminal itself. A Ctrl-C that Python dropped is repeated instead of shown.
+Libraries print text from files unchanged: transformers logs the values of a model's ``config.json``. Covered: Python's
+logging with tracebacks, warnings, and uncaught exceptions of all threads of this process. Not covered: text that a
+library writes to the terminal itself. A Ctrl-C that Python could not raise is repeated instead of shown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def clean_logs() -> None:
         made = make(*args, **values)
         try:
             text = made.getMessage()
-        except Exception:  # the arguments do not fit the message, or cannot be shown; a log line never ends a command
+        except Exception:  # the arguments do not fit the message; a log record must not end a command
             text = str(made.msg)
         made.msg, made.args = _clean(text), ()
         if made.exc_info and made.exc_info[0]:

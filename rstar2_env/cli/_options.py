@@ -1,6 +1,6 @@
-"""Arguments shared by several commands: each has one name, one meaning and one help text.
+"""Arguments shared by several commands, so that each has the same name, meaning and help text everywhere.
 
-Commands take options by name with ``--set``. If a command has several parts, an option's name begins with the part:
+Commands take further options with ``--set NAME=VALUE``. If a command has several parts, the name begins with the part:
 ``--set env.max_turns=3 --set agent.corrupt=true``.
 """
 
@@ -129,7 +129,7 @@ ReportTo = Annotated[
 
 
 def with_tools(settings: Iterable[str] | None, tools: Iterable[str] | None) -> list[str]:
-    """Return the values of ``--set``, extended by the values of ``--tool`` in the same form."""
+    """Return the values of ``--set``, and the values of ``--tool`` converted to the same form."""
     import json
 
     chosen = list(tools or ())
@@ -192,10 +192,10 @@ def refuse_disagreement(
 
 
 def as_typed(value: Any, written: str) -> Any:
-    """Return the value of a flag for the options of a run, so that messages about the value name the flag.
+    """Wrap the value of a flag for use as an option of a run, so that messages about the value name the flag.
 
     Args:
-        value: The flag's value: a number, a path, or any other value, which is returned unchanged.
+        value: The flag's value. Numbers, texts, paths and lists are wrapped; any other value is returned unchanged.
         written: The flag as it was typed.
     """
     import json
@@ -210,11 +210,11 @@ def as_typed(value: Any, written: str) -> Any:
 
 
 def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
-    """Return a part's options with values from flags of the command; error messages about a value name its flag.
+    """Return options whose values are given by flags of the command; error messages about a value name its flag.
 
     Args:
         ctx: The command that was called.
-        **options: For each option, the name of the flag's parameter.
+        **options: For each option, the name of the command's parameter for the flag.
     """
     from rstar2_env.cli._command import flag
 
@@ -222,7 +222,7 @@ def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
 
 
 def limits_of(ctx: typer.Context, **options: str) -> Limits:
-    """Return the limits of programs whose values flags of the command give; see ``given_by``."""
+    """Return the limits of programs that flags of the command give; for the arguments see ``given_by``."""
     from rstar2_env.core.options.declare import call_with_options
     from rstar2_env.sandbox.limits import Limits
 

@@ -1,4 +1,4 @@
-"""The part of ``rstar2 traces`` in which a model or an agent solves problems."""
+"""The form of ``rstar2 traces`` in which a model or an agent solves problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def by_playing(
     playing: dict[str, Any],
     worked: dict[str, Any],
 ) -> None:
-    """Let a model or an agent solve problems, write traces of the correct episodes, and print figures."""
+    """Let a model or an agent solve problems, write traces of the correct episodes, and print the counts."""
     from dataclasses import fields
 
     from rstar2_env.cli._command import flag
@@ -117,7 +117,7 @@ def _player_options(
     max_tokens: int | None,
     chat_template: str | None,
 ) -> dict[str, Any]:
-    """Convert the flags and ``--set`` options of the player and its environment to keywords of ``evaluate``."""
+    """Convert the flags and ``--set`` options of player and environment to keyword arguments of ``evaluate``."""
     import os
 
     from rstar2_env.core.net.chat_endpoint import served_model

@@ -31,9 +31,9 @@ class NewKind:
 
     Attributes:
         noun: Name of the kind in sentences, with its article.
-        use: Command or code that uses the written file; ``{code}`` stands for the file or for the name of an installed
+        use: Command or code that uses the new code; ``{code}`` stands for the file or for the name of an installed
             package.
-        use_file: Command or code that uses the file without installing it; empty if ``use`` does that too.
+        use_file: Command or code that uses the file without installing it; empty if ``use`` works for that too.
         registry: Registry of the kind, as ``module:NAME``; empty if the kind has no registry.
         extra: Extra of rstar2-env that the code needs; empty for none.
     """
@@ -104,7 +104,7 @@ class NewFiles:
     Attributes:
         folder: The folder of all files.
         files: Text of each file, by its path in the folder.
-        name: Name of the module, and of the part in its registry.
+        name: Name of the module, and of the new part in its registry.
         use: Command or code that uses the part.
         test: Command that runs the test.
     """
@@ -119,7 +119,7 @@ class NewFiles:
         """Write all files to disk.
 
         Raises:
-            ConfigurationError: A file exists already, or the folder cannot be written; no file is written then.
+            ConfigurationError: A file already exists, or the folder cannot be written to; then no file is written.
         """
         taken = [str(self.folder / path) for path in self.files if (self.folder / path).exists()]
         if taken:
@@ -145,7 +145,7 @@ def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
     Args:
         kind: A name of ``KINDS``.
         name: Name of the part: letters, digits, ``-`` and ``_``.
-        out: Folder of the files; with ``package``, the folder of the distribution is made in it.
+        out: Folder of the files; with ``package``, the parent folder of the distribution's folder.
         package: Whether to make a distribution, with metadata, entry point, README with a card, test and a workflow for
             CI.
 

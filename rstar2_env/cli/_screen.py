@@ -21,7 +21,7 @@ class Screen:
 
     Args:
         dialect: Dialect of the calls in turns; ``None`` if the environment does not have one.
-        console: Output console [default: standard output].
+        console: Console to print to; ``None`` for standard output.
     """
 
     def __init__(self, dialect: Dialect | None, console: Console | None = None) -> None:
@@ -37,7 +37,7 @@ class Screen:
         self.console.print(message_panel(role, text))
 
     def turn(self, text: str) -> None:
-        """Print a turn with its text unchanged, and the programs in its calls highlighted."""
+        """Print a turn; programs in its calls are highlighted."""
         calls = self._dialect.calls(text) if self._dialect else []
         parts = program_parts(calls)
         bare = self._dialect.format_call(calls[-1].name, calls[-1].arguments) if self._dialect and parts else ""

@@ -11,7 +11,7 @@ from rstar2_env.core.text import harmless
 
 
 def print_figures(title: str, rows: Mapping[str, str]) -> None:
-    """Print a table of names and values."""
+    """Print a table of names and values, with a title."""
     from rich.console import Console
     from rich.table import Column, Table
 

@@ -1,4 +1,4 @@
-"""Imports ``rstar2_env.trainers`` on demand and by name, because the rest of rstar2_env must not depend on trainers."""
+"""Imports ``rstar2_env.trainers`` on demand and by name, since the rest of rstar2_env must not depend on trainers."""
 
 from __future__ import annotations
 

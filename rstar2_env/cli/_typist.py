@@ -1,4 +1,4 @@
-"""``Typist``: reads turns that a person types: lines up to a full stop, or a multi-line editor with prompt_toolkit.
+"""``Typist``: reads the turns that a person types, as lines up to a full stop or in an editor of prompt_toolkit.
 
 Covered: the input, and commands that format a call or an answer in the environment's dialect. Not covered: the display
 (``rstar2_env.cli._screen``).
@@ -142,5 +142,5 @@ def _read_lines(prompt: str) -> str:
         if line == ".":
             return "\n".join(lines)
         if not lines and line.startswith((":q", ":h", ":t", ":a")):
-            return line  # these commands are one line long
+            return line  # these commands consist of one line
         lines.append(line)

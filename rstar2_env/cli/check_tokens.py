@@ -1,4 +1,4 @@
-"""``rstar2 validate --tokens``: check that training tokens equal the played tokens; each finding has a severity."""
+"""``rstar2 validate --tokens``: check that the tokens in training equal the tokens that were played."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def launch_command(
 def _devices(
     serve: str | None, train: str, *, colocate: bool, tensor_parallel: int, cpu: bool
 ) -> tuple[Any, Sequence[Any]]:
-    """Return the devices for training, and the devices of each server; no servers with ``--colocate``."""
+    """Return the devices for training, and the devices of each server (empty with ``--colocate``)."""
     read_devices = import_trainers("launch.devices").read_devices
     training = read_devices(train, cores=cpu, option="train")
     if colocate:
@@ -171,7 +171,7 @@ def _devices(
 
 
 def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
-    """Parse the arguments as ``rstar2 train`` will, to report mistakes before a server is started.
+    """Parse the trainer's arguments as ``rstar2 train`` does, to report mistakes before a server is started.
 
     Returns:
         The options of the run, its folder, and the values of ``--set``.
@@ -227,12 +227,12 @@ def _engine_settings(
 
 
 def _syncs_by_folder(engine: Mapping[str, Any]) -> bool:
-    """Whether weights are synced through a folder that the arguments of the trainer do not name."""
+    """Whether weights are synced through a folder, and the trainer's arguments do not name this folder."""
     return engine.get("transport", "folder") == "folder" and engine.get("weights_dir") is None
 
 
 def _weights_dir(*, make: bool) -> str:
-    """Return a temporary folder for weights, in memory if possible; ``make`` creates it."""
+    """Return the path of a temporary folder for weights, in memory if possible; with ``make``, create the folder."""
     import tempfile
 
     parent = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()

@@ -131,7 +131,7 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return the memory that rollouts and training need in float32, and the memory of this machine, in bytes."""
+    """Return the bytes that rollouts and training in float32 need, and the bytes of memory of this machine, by name."""
     from rstar2_env.core.errors import ConfigurationError
 
     architectures, device = import_trainers("plan.architecture"), import_trainers("plan.device").device_of("cpu")

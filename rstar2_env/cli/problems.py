@@ -229,7 +229,7 @@ def sources(
 
 
 def _first(source: ProblemSource, count: int) -> Iterator[Problem]:
-    """Yield every problem, or the first ``count`` of an unlimited source, and show the progress."""
+    """Yield every problem, or ``count`` problems of an unlimited source, and show the progress."""
     import itertools
 
     from rstar2_env.core.progress import progress

@@ -28,7 +28,7 @@ app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve-mcp --timeout 5
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 _LIMITS = {"wall_s": "timeout", "memory_mb": "memory", "processes": "processes", "output_bytes": "output"}
-"""For each limit of programs, the parameter of the flag that sets it."""
+"""For each limit of programs, the name of the parameter that sets it."""
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 
@@ -130,7 +130,7 @@ def check(
         sandbox = make_sandbox(provider, **{"isolation": isolation, **options})
     with sandbox:
         layers = sandbox.capabilities()
-        # The targets of the escapes are set up on this machine, out of reach of a remote sandbox.
+        # The attempted escapes aim at targets on this machine, which a remote sandbox cannot reach anyway.
         trials = {trial.layer: trial for trial in try_to_escape(sandbox)} if provider != "remote" else {}
     rows = []
     for layer in layers:

@@ -56,7 +56,7 @@ def image(
         made = docker_image.build_from_host(engine, tag, packages, report)
     else:
         made = docker_image.build(engine, tag, base, packages, report)
-    # The name of a distribution may differ from its module; images built from the host list modules.
+    # A distribution's name may differ from its module's name; images built from the host list modules.
     modules = packages if from_host else [name for name in packages if name in docker_image.DEFAULT_PACKAGES]
     version = docker_image.try_imports(engine, tag, modules)
     say(f"{tag} is ready, with Python {version}. Check it: rstar2 sandbox check --provider docker --set image={tag}")

@@ -24,7 +24,7 @@ _WORKED_FLAGS = {
     "one_call": "one_call",
     "reasons": "reasons",
 }
-"""For each field of ``TraceOptions``, the parameter of the flag that sets it."""
+"""For each field of ``TraceOptions``, the name of the command's parameter that sets it."""
 
 
 def traces_command(
@@ -331,7 +331,7 @@ def _from_worked_solutions(
     as_json: bool,
     worked: dict[str, Any],
 ) -> None:
-    """Write traces from the worked solutions of problems, and print their figures."""
+    """Write traces from the worked solutions of problems, and print the counts."""
     import contextlib
     import json
     import time
@@ -405,7 +405,7 @@ def _from_worked_solutions(
         done += 1
         report(done, total)
 
-    # Report incompatible options before the file is touched.
+    # Report incompatible options before the file is changed.
     make().close()
     with progress("writing", total=total, show=True) as report, stopped_by_ctrl_c("traces") as stop:
         traces = generate_traces(

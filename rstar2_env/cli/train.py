@@ -40,7 +40,7 @@ _FLAGS = {
     "resume": "run.resume",
     "overwrite": "run.overwrite",
 }
-"""Option of the run that each flag sets, by the flag's name."""
+"""Dotted name of the run's option that each flag sets, by the name of the flag's parameter."""
 
 
 def train_command(
@@ -239,7 +239,7 @@ def _problems(
     source = problems or training.get("problems")
     if eval_problems is not None:
         return {"env": options, "eval": {"env": {"problems": eval_problems, "holdout": 0.0}}}
-    # A mixture in JSON specifies the holdout of each of its parts.
+    # A mixture, written as JSON, specifies the holdout of each of its sources.
     in_file = isinstance(source, str) and source.lstrip()[:1] != "{" and source.partition(":")[0] not in FAMILIES
     if holdout or (holdout is None and in_file and "holdout" not in training):
         options["holdout"] = holdout or _HOLDOUT
@@ -262,7 +262,7 @@ def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
     """Return the layers of options that ``--set`` and ``--tool`` give.
 
     Raises:
-        ConfigurationError: A flag gives an option another value.
+        ConfigurationError: A flag gives an option a different value.
     """
     from rstar2_env.cli._options import layers_of, refuse_disagreement, with_tools
 
@@ -274,14 +274,14 @@ def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
 
 
 def _given_flags(ctx: typer.Context) -> dict[str, tuple[str, object]]:
-    """Return, for each option that a flag gives, the parameter of the flag and the value."""
+    """Return the options that flags give, each with the name of the flag's parameter and the value."""
     absent: tuple[Any, ...] = (None, (), [])
     given = {parameter: value for parameter in _FLAGS if (value := ctx.params[parameter]) not in absent}
     return {_FLAGS[parameter]: (parameter, value) for parameter, value in given.items() if value is not False}
 
 
 def flag_layers(ctx: typer.Context) -> list[dict[str, Any]]:
-    """Return the options of the run that the flags of ``rstar2 train`` give, except the options of the environment."""
+    """Return the options of the run that the flags of ``rstar2 train`` give, except those of the environment."""
     from rstar2_env.cli._command import flag
     from rstar2_env.cli._options import as_typed
 

@@ -139,7 +139,7 @@ _WHY = {
     "too_large": "the answer is too large to compare",
     "unavailable": "no worker was available for the comparison; the answer was not graded",
 }
-"""Explanation of each ``Reason``, for display."""
+"""Explanation of each ``Reason``, for the user."""
 
 
 def _grade(pairs: Sequence[Pair], grade: Callable[[Pair], Verdict], threads: int, title: str) -> list[Graded]:

@@ -125,7 +125,7 @@ def view_command(
     if text or as_json or episode is not None:
         query = _query(filter_, sort)
         whole = episodes is None and not query and episode is None
-        # The number of a line is the key of an episode only in a file; other files than .jsonl have no index.
+        # A line number identifies an episode only in a file; files other than .jsonl have no index.
         if roots[0].is_file() and ((episode or "").isdecimal() or (whole and roots[0].suffix != ".jsonl")):
             _print_file(roots[0], episode, pager=pager, as_json=as_json)
         elif whole and pager and not as_json and _can_walk():
@@ -158,7 +158,7 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
             where = ", ".join(map(str, roots))
             say(f"There are no runs in {where} yet. The page shows each run as soon as the run starts.", err=True)
         say(f"Showing runs on {server.link} (Ctrl-C stops)", err=True, tells=secret_of(options.token))
-        # Command lines are visible to all users of this machine, and the browser's would contain the token.
+        # All users of this machine can see command lines, and the browser's command line would contain the token.
         if browser and options.token is None:
             import webbrowser
 
@@ -174,7 +174,7 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
 
 
 def _can_walk() -> bool:
-    """Whether the interactive view is possible: a capable terminal, and textual installed (else print a note)."""
+    """Whether the terminal supports the interactive view and textual is installed; if it is not, print a note."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not terminal or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         return False
@@ -227,7 +227,7 @@ def _print_all(parts: list[RenderableType], *, pager: bool) -> None:
 
 
 def _query(text: str, sort: str = "") -> dict[str, str]:
-    """Convert --filter and --sort into the query parameters of an address."""
+    """Convert ``--filter`` and ``--sort`` to query parameters of the viewer's URL."""
     from rstar2_env.view.queries.filters import typed_filter
 
     return {**typed_filter(text, "--filter"), **({"sort": sort} if sort else {})}
