@@ -46,7 +46,7 @@ class _Draw:
 
 
 class ReasoningGymEnv(AdaptedEnv):
-    r"""One instance of a reasoning-gym data set, answered in a turn without a call.
+    r"""One instance of a reasoning-gym data set, answered in a turn without a tool call.
 
     ## Action space
     Any string: the policy's whole turn. The dialect reads the answer (``\boxed{}`` in ``<answer>``). If the last

@@ -253,8 +253,7 @@ class EpisodeDesk:
         with played.lock:
             if played.env is None:
                 raise ValueError(
-                    f"The episode {episode!r} is over (it ended as {played.summary['end']}): call reset to "
-                    "start another."
+                    f"The episode {episode!r} is over (end: {played.summary['end']}): call reset to start another."
                 )
             played.used = time.monotonic()
             shown, reward, terminated, truncated, info = played.env.step(text)

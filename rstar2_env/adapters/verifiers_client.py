@@ -89,7 +89,7 @@ class VerifiersEnv(ForeignEnv):
         """Start the episode of a task in verifiers, whose first request to the model becomes the first observation."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
-            raise ServiceError(f"The package verifiers did not start an episode: {_what_failed(event)}", cause="lost")
+            raise ServiceError(f"The package `verifiers` did not start an episode: {_what_failed(event)}", cause="lost")
         return Opening(*user_and_system(event))
 
     def play(self, turn: str) -> TurnReply:
@@ -161,7 +161,7 @@ class _Session:
             raise
         except Exception as error:
             raise ConfigurationError(
-                f"The package verifiers cannot load {written['taskset']['id']!r}: {error}"
+                f"The package `verifiers` cannot load {written['taskset']['id']!r}: {error}"
             ) from error
         self._tasks: list[Any] = []
         self._more = iter(self._env.taskset)
@@ -177,7 +177,7 @@ class _Session:
         port = ready.get()
         if isinstance(port, BaseException):
             self._end_loop()
-            raise ServiceError(f"The servers of the package verifiers did not start: {port}", cause="lost") from port
+            raise ServiceError(f"The servers of the package `verifiers` did not start: {port}", cause="lost") from port
         client = vf.EvalClientConfig(base_url=f"http://127.0.0.1:{port}/v1", api_key_var="RSTAR2_NO_KEY")
         self._context = vf.ModelContext(model="policy", client=client)
 
@@ -221,7 +221,7 @@ class _Session:
         try:
             return self._events.get(timeout=timeout_s)
         except queue.Empty:
-            return TimeoutError(f"the package verifiers did not respond within {timeout_s:g} s")
+            return TimeoutError(f"the package `verifiers` did not respond within {timeout_s:g} s")
 
     def _on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=60)

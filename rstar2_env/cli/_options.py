@@ -29,7 +29,7 @@ Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Load files from unknown sources without restrictions: the files may name code to run, "
+        help="Trust the given files, even if their source is unknown: they may then select code to run, "
         "sandboxes, environment variables and network addresses (docs/trust.md).",
     ),
 ]

@@ -211,7 +211,7 @@ def _print_played(result: PlayedTraces, *, as_json: bool) -> None:
         }
         say(json.dumps(figures))
         return
-    budgets = {name: f"--{name.replace('_', '-')} is spent" for name in ("max_total_episodes", "max_total_tokens")}
+    budgets = {name: f"--{name.replace('_', '-')} is used up" for name in ("max_total_episodes", "max_total_tokens")}
     stopped = budgets.get(result.stopped_by, result.stopped_by and "interrupted")
     print_figures(
         f"traces by playing{f' – {stopped}' if stopped else ''}",

@@ -35,7 +35,7 @@ def compare_command(
         Path | None,
         typer.Option(
             metavar="FILE.png",
-            help="Also write a plot of the pass@k curves and of the difference of each problem to this file.",
+            help="Also write a plot to this file: the pass@k curves, and the change in each problem's success.",
         ),
     ] = None,
     problems: Annotated[int, typer.Option(min=0, help="Maximum number of problems with changed results to list.")] = 10,

@@ -63,9 +63,9 @@ def doctor_command(
 ) -> None:
     """Check drivers, builds, variables, limits, sandbox and disk, and suggest a fix for each problem.
 
-    Nothing is changed. Exits with 1 if a check ends as `problem`: training would fail or give wrong results. With
-    `--prove`, the machine is also tested by computations, without a network; each part is ended at its time limit, even
-    if it hangs, and parts whose packages are not installed are skipped.
+    Nothing is changed. Exits with 1 if a check has the result `problem`: training would fail or give wrong results.
+    With `--prove`, the machine is also tested by computations, without a network; each part is ended at its time limit,
+    even if it hangs, and parts whose packages are not installed are skipped.
     """
     import json
     from dataclasses import asdict

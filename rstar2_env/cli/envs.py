@@ -45,7 +45,7 @@ def envs_command(
     """List the environments, one line each, or show one with its options and an episode.
 
     Other distributions add environments through the entry-point group `rstar2_env.envs`; with --all, the exit code is 1
-    if one of them does not load or does not pass.
+    if one of them does not load or does not pass its checks.
     """
     import json
 

@@ -67,9 +67,9 @@ def export_command(
 ) -> None:
     """Write the weights as a folder that transformers can load directly.
 
-    `rstar2 export --env ID` writes an environment as a package of another framework: see `rstar2 export --env --help`.
     The folder includes the tokenizer with the run's chat template, the generation configuration and the run's model
-    card. To resume an interrupted push, run the same command again.
+    card. To resume an interrupted push, run the same command again. `rstar2 export --env ID` writes an environment as
+    a package of another framework: see `rstar2 export --env --help`.
     """
     from rstar2_env.core.progress import progress
 

@@ -141,7 +141,7 @@ def decontaminate(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Remove the problems that share a sequence of words with a benchmark, as in the paper."""
+    """Remove the problems that share a sequence of words with a benchmark, as in the rStar2-Agent paper."""
     import json
 
     from rstar2_env.cli._options import source_of

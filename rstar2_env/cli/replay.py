@@ -19,7 +19,8 @@ def replay_command(
         str,
         typer.Argument(
             metavar="--episode EPISODE",
-            help="Episode to replay: the number of a held-out episode, or STEP/GROUP/MEMBER of a training episode.",
+            help="Episode to replay: a number for an episode on held-out problems, or STEP/GROUP/MEMBER for a training "
+            "episode.",
         ),
     ],
     problems: Annotated[

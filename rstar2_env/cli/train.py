@@ -180,8 +180,8 @@ def train_command(
         typer.Option(
             "--eval-wrap",
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Wrapper around the environment in which the model is evaluated, written as for --wrap, "
-            "which applies only to training.",
+            help="Wrapper around the evaluation environment, in the format of --wrap. (--wrap applies only to the "
+            "training environment.)",
         ),
     ] = None,
     trust: Trust = False,

@@ -183,7 +183,7 @@ def _can_walk() -> bool:
     except ImportError:
         from rstar2_env.core.errors import MissingExtraError
 
-        say(f"Note: {MissingExtraError('view', 'The interactive view')} Printing the runs.", err=True)
+        say(f"Note: {MissingExtraError('view', 'The interactive view')} The runs are printed instead.", err=True)
         return False
     return True
 

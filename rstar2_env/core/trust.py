@@ -307,9 +307,10 @@ def _digest(path: Path, options: Mapping[str, Any]) -> str:
 
 
 def _refused(said: str) -> UntrustedError:
+    said += ". Only options on the command line may do this"
     if _active is not None and not _active.flag:
-        return UntrustedError(f"{said}. Only the command line may do this here: give it there.")
-    return UntrustedError(f"{said}. Only the command line may do this, unless you trust the file.", option="trust")
+        return UntrustedError(f"{said}: give the option on the command line.")
+    return UntrustedError(f"{said}, unless you trust the file.", option="trust")
 
 
 def _place_of(written: str) -> str:

@@ -129,7 +129,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("rollout/groups_refilled",),
             "groups",
-            "Groups of a step from rounds of refill.",
+            "Groups of a step that rounds of refill (`rollout.refill`) added.",
             "0 without `rollout.refill`; otherwise no general range: it follows from the rejected groups.",
         ),
         Metric(
@@ -148,7 +148,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("rollout/groups_carried",),
             "groups",
-            "Groups that a step leaves to the next one.",
+            "Unfinished groups that a step carries over to the next step.",
             "0 unless `rollout.tail=carry`; otherwise no general range: it depends on the spread of lengths.",
         ),
     ),

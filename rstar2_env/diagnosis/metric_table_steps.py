@@ -152,7 +152,9 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             "Mean entropy of a token (term `entropy` or `adaptive_entropy`).",
             "That of `policy/entropy`, which the checks judge.",
         ),
-        Metric(("entropy_coef",), "none", "Coefficient of `adaptive_entropy`.", "From 0 to its option `most`."),
+        Metric(
+            ("entropy_coef",), "none", "Coefficient of `adaptive_entropy`.", "From 0 to the option `most` of the term."
+        ),
         Metric(("sft",), "nats", "Mean cross-entropy of a token in the rows of experts (term `sft`).", _TEXT),
         Metric(("echo",), "nats", "Mean cross-entropy of a token in the outputs of tools (term `echo`).", _TEXT),
         Metric(

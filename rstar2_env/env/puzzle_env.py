@@ -57,7 +57,7 @@ Args:
     problems: Problems of this family to use instead of those generated from the knobs; any value that
         ``load_problems`` accepts.
     tool: Give the policy the Python tool and ten turns.
-    tools: Other tools in its place, also with ten turns: ``python``, an MCP server (``mcp:./server.py``), or your own.
+    tools: Other tools instead, also with ten turns: ``python``, an MCP server (``mcp:./server.py``), or your own.
     split: "train", "validation" or "test"; two splits never share an instance.
     sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
     limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
@@ -74,8 +74,7 @@ class PuzzleEnv(FamilyEnv):
     Args:
         problems: Any value that ``load_problems`` accepts; ``None`` means the family's own problems.
         tool: Give the policy the Python tool and ten turns.
-        tools: Other tools in its place, also with ten turns: ``python``, an MCP server (``mcp:./server.py``), or your
-            own.
+        tools: Other tools instead, also with ten turns: ``python``, an MCP server (``mcp:./server.py``), or your own.
         split: "train", "validation" or "test".
         sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.

@@ -171,7 +171,7 @@ class EvalResult:
         if self.boundary is not None:
             rows |= boundary_text(self.boundary)
         if self.repeated is not None:
-            rows["played again"] = f"{self.repeated.same} of {self.repeated.episodes} the same"
+            rows["played again"] = f"{self.repeated.same} of {self.repeated.episodes} identical"
         if self.tally.cause:
             rows["why not counted"] = self.tally.cause
         if (speed := self.episodes_per_second) is not None:

@@ -35,7 +35,7 @@ class Exploration(CheckedOptions):
     """Rewards longer or more creative reasoning (RLSP, arXiv 2502.06773).
 
     Attributes:
-        how: ``"length"``, or ``"creativity"``, which a judge marks.
+        how: ``"length"``, or ``"creativity"``, which a judge scores.
         scale: With ``"length"``, the numerator of the penalty.
         unanswered: With ``"length"``, added to the score of an episode without a marked answer.
     """

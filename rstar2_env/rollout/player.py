@@ -219,7 +219,7 @@ class Player(Closing):
             )
         if not replay.over and not episode.failed:
             raise BranchError(
-                f"The replay of an episode ended as {episode.end}, before it reached token {token}, at which "
+                f"The replay of an episode ended ({episode.end}) before it reached token {token}, at which "
                 "it should branch."
             )
         return episode

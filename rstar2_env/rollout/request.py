@@ -27,7 +27,7 @@ class RolloutError(Rstar2Error, RuntimeError):
         failed = [episode for episode in episodes if episode.failed]
         causes = (episode.error for episode in failed if episode.error)
         cause = next(causes, "the tool or the grader did not answer")
-        super().__init__(f"{len(failed)} of {len(episodes)} episodes ended as unavailable, for example:\n{cause}")
+        super().__init__(f"{len(failed)} of {len(episodes)} episodes ended with `unavailable`, for example:\n{cause}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,9 +293,9 @@ def _names_of_processes() -> set[str]:
 
 _ATTEMPTS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
     "no network": (_NETWORK, _nothing_reached),
-    "no sight of other processes": (_PROCESSES, _nothing_reached),
-    "no sight of the user's files": (_FILES, _nothing_reached),
-    "no gain of privileges": (_PRIVILEGES, _nothing_reached),
+    "no access to other processes": (_PROCESSES, _nothing_reached),
+    "no access to the user's files": (_FILES, _nothing_reached),
+    "no privilege escalation": (_PRIVILEGES, _nothing_reached),
     "bounded time": (_TIME, _ended_as(ToolStatus.TIMEOUT)),
     "bounded memory": (_MEMORY, _ended_as(ToolStatus.OK, ToolStatus.EMPTY, ToolStatus.MEMORY)),
     "bounded processes": (

@@ -107,7 +107,7 @@ def hostile_turns(harness: Harness) -> None:
             ) from error
         require(
             time.process_time() - start < _PATIENCE_S,
-            f"on {what}, the environment took over {_PATIENCE_S:g} s of CPU time",
+            f"on {what}, the environment used more than {_PATIENCE_S:g} s of CPU time",
         )
 
 
@@ -266,14 +266,14 @@ def _check_end(terminated: bool, reward: float, info: Mapping[str, Any]) -> None
     require(info["turns"] >= 1, "info['turns'] is 0 after a turn")
     require(info["tool_errors"] <= info["tool_calls_total"], "info counts more tool errors than calls")
     if info["end"] == "unavailable":
-        require(reward == 0, f"an episode that ended as unavailable must have the reward 0.0, not {reward}")
+        require(reward == 0, f"an episode that ended with `unavailable` must have the reward 0.0, not {reward}")
 
 
 def _must_refuse(env: TextEnv, when: str) -> None:
     try:
         env.step("I do not know.")
     except (EpisodeOverError, gym.error.ResetNeeded) as error:
-        require("reset" in str(error), f"step {when} raises an error that does not say to reset: {error}")
+        require("reset" in str(error), f"step {when} raises an error whose message does not mention reset: {error}")
     except Exception as error:
         raise AssertionError(
             f"step {when} must raise EpisodeOverError or ResetNeeded, not {type(error).__name__}: {error}"

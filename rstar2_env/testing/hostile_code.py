@@ -58,8 +58,9 @@ def survive(sandbox: Sandbox, program: HostileProgram) -> None:
     """
     limits = HOSTILE_LIMITS if "timeout" in program.expect else replace(HOSTILE_LIMITS, wall_s=_PATIENT_S)
     outcome = sandbox.run(Job(program.code, limits=limits))
-    what = f"{program.name!r} ended as {outcome.status.value!r}"
-    require(outcome.status.value in program.expect, f"{what}, not as {' or '.join(program.expect)}: {outcome!s:.500}")
+    what = f"{program.name!r} got the status {outcome.status.value!r}"
+    expected = " or ".join(program.expect)
+    require(outcome.status.value in program.expect, f"{what} instead of {expected}: {outcome!s:.500}")
     require(program.contains in outcome.stdout, f"{what} without {program.contains!r} in its output")
     for text in program.absent:
         require(text not in outcome.stdout, f"{what} and printed {text!r}")
@@ -67,7 +68,8 @@ def survive(sandbox: Sandbox, program: HostileProgram) -> None:
     require(outcome.attempts == 1, f"{what} after {outcome.attempts} starts")
     following = sandbox.run(Job("print(6 * 7)"))
     went_well = (following.status, following.stdout) == (ToolStatus.OK, "42\n")
-    require(went_well, f"after {program.name!r}, print(6 * 7) ended as {following.status.value!r}: {following!s:.500}")
+    what = f"after {program.name!r}, print(6 * 7) got the status {following.status.value!r}"
+    require(went_well, f"{what}: {following!s:.500}")
 
 
 def _program(name: str, expect: str, code: str, contains: str = "", absent: str = "") -> HostileProgram:

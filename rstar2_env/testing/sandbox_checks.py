@@ -106,13 +106,13 @@ def limits(harness: SandboxHarness) -> None:
     run = harness.sandbox.run
     outcome = run(Job("print('begun', flush=True)\nwhile True: pass", limits=Limits(wall_s=0.5)))
     _expect("an endless loop", outcome, ToolStatus.TIMEOUT, stdout="begun\n")
-    require(0.4 < outcome.wall_s < 10, f"0.5 s of wall clock ended after {outcome.wall_s:.2f} s")
+    require(0.4 < outcome.wall_s < 10, f"a wall-clock limit of 0.5 s ended a program after {outcome.wall_s:.2f} s")
     _expect("a sleep past the limit", run(replace(SLEEP, limits=Limits(wall_s=0.5))), ToolStatus.TIMEOUT)
     outcome = run(Job("while True: pass", limits=Limits(wall_s=30, cpu_s=1)))
-    _expect("an endless loop with 1 s of CPU", outcome, ToolStatus.TIMEOUT)
-    require(outcome.wall_s < 25, f"1 s of CPU ended after {outcome.wall_s:.2f} s")
+    _expect("an endless loop with a limit of 1 s of CPU time", outcome, ToolStatus.TIMEOUT)
+    require(outcome.wall_s < 25, f"a limit of 1 s of CPU time ended a program after {outcome.wall_s:.2f} s")
     outcome = run(Job("x = bytearray(1 << 30)\nprint(len(x))", limits=Limits(memory_mb=256)))
-    _expect("1 GiB within 256 MiB", outcome, ToolStatus.MEMORY, stdout="")
+    _expect("1 GiB of memory with a limit of 256 MiB", outcome, ToolStatus.MEMORY, stdout="")
     outcome = run(Job("while True: print('x' * 1000)", limits=Limits(output_bytes=10_000)))
     _expect("output without end", outcome, ToolStatus.OUTPUT_LIMIT, truncated=True)
     require(
@@ -121,9 +121,9 @@ def limits(harness: SandboxHarness) -> None:
     )
     forks = "import os, time\nfor n in range(200):\n    if os.fork() == 0:\n        time.sleep(5)\n        os._exit(0)"
     outcome = run(Job(forks, limits=Limits(processes=16)))
-    _expect("200 processes within 16", outcome, ToolStatus.EXCEPTION)
+    _expect("200 processes with a limit of 16", outcome, ToolStatus.EXCEPTION)
     outcome = run(Job("open('x', 'wb').write(bytes(8 << 20))", limits=Limits(file_mb=4)))
-    _expect("8 MiB into a folder of 4", outcome, ToolStatus.EXCEPTION)
+    _expect("8 MiB of files with a limit of 4 MiB", outcome, ToolStatus.EXCEPTION)
     _expect("a short program after all these", run(Job("print(1)")), ToolStatus.OK, stdout="1\n")
 
 
@@ -357,7 +357,8 @@ def _expect(what: str, outcome: Outcome, *allowed: ToolStatus, **fields: Any) ->
     wanted = " or ".join(repr(status.value) for status in allowed)
     require(
         outcome.status in allowed,
-        f"{what!r} ended as {outcome.status.value!r}, not as {wanted}: {outcome.error_type}: {outcome.error_message}",
+        f"{what!r} got the status {outcome.status.value!r} instead of {wanted}: {outcome.error_type}: "
+        f"{outcome.error_message}",
     )
     for name, value in fields.items():
         found = getattr(outcome, name)

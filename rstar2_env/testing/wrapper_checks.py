@@ -88,12 +88,12 @@ def wrapping(harness: WrapperHarness) -> None:
         )
         require(
             outer.unwrapped is env.unwrapped,
-            f"{around}, env.unwrapped is not the environment inside; call super().__init__(env)",
+            f"{around}, env.unwrapped is not the wrapped environment; call super().__init__(env)",
         )
         for space in ("observation_space", "action_space"):
             require(
                 "text" in getattr(outer, space),
-                f"{around}, {space} is {getattr(outer, space)!r}, which holds no text; leave the environment's",
+                f"{around}, {space} is {getattr(outer, space)!r}, which is not a text space; keep the environment's",
             )
 
 
@@ -117,21 +117,21 @@ def seeds(harness: WrapperHarness) -> None:
             found = env.reset(seed=seed)[1].get("problem_id")
             require(
                 found == expected,
-                f"around {name}, seed {seed} plays {found!r}, not {expected!r}; pass seed= on in reset",
+                f"around {name}, seed {seed} plays {found!r}, not {expected!r}; forward seed= in reset",
             )
         if expected:
             env.reset(seed=seed + 1)
             found = env.reset(seed=seed + 2, options={"problem_id": expected})[1].get("problem_id")
             require(
                 found == expected,
-                f"around {name}, options={{'problem_id': {expected!r}}} plays {found!r}; pass options= on in reset",
+                f"around {name}, options={{'problem_id': {expected!r}}} plays {found!r}; forward options= in reset",
             )
         alone.reset(seed=harness.seeds[0])
         if len({alone.reset()[1].get("problem_id") for _ in range(12)}) > 1:
             env.reset(seed=harness.seeds[0])
             require(
                 len({env.reset()[1].get("problem_id") for _ in range(12)}) > 1,
-                f"around {name}, every reset() without a seed plays the same problem; do not pass on a fixed seed",
+                f"around {name}, every reset() without a seed plays the same problem; do not forward a fixed seed",
             )
 
 
@@ -215,7 +215,7 @@ def closing(harness: WrapperHarness) -> None:
         env = harness.wrapped(inner)
         env.reset(seed=harness.seeds[0])
         env.close()
-        require(inner.closed, f"close around {name} leaves the environment inside open; call self.env.close()")
+        require(inner.closed, f"close around {name} leaves the wrapped environment open; call self.env.close()")
         try:
             env.close()
         except Exception as error:

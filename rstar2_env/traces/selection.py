@@ -73,7 +73,7 @@ class TraceSelection(CheckedOptions):
     def objection(self, episode: Episode) -> str | None:
         """Return why an episode does not qualify; ``None`` if it does."""
         if not episode.available:
-            return f"the episode cannot be graded, because it ended as {episode.end}"
+            return f"the episode cannot be graded, because it ended with `{episode.end}`"
         if not any(message.role == "assistant" for message in episode.messages):
             return "the player wrote no text"
         if not episode.correct:

@@ -24,7 +24,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
 
     Args:
         env: A text environment.
-        limit: Number of characters or tokens to keep of one result; the note comes on top.
+        limit: Number of characters or tokens to keep of one result; the note is not counted.
         cut: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
         tokenizer: Tokenizer that counts ``limit`` in tokens instead of in characters, or its folder or hub name.
 

@@ -79,7 +79,7 @@ def test_an_assistant_plays_an_episode_to_its_reward(problems):
 
     over, other = talk([*RSTAR2, "serve", "--mcp", "rstar2/MathTool-v0", "--set", f"env.problems={problems}"], script)
     assert over[0]
-    assert "is over (it ended as answered): call reset" in over[2]
+    assert "is over (end: answered): call reset" in over[2]
     assert other[0]
     assert "There is no running episode 'other'" in other[2]
 

@@ -73,7 +73,7 @@ class StepModelJudge(AskedModel):
             return self.ask(content, _SYSTEM)
         except ServiceError as error:
             _LOG.warning(
-                "A critique of an episode by the step judge is missing and is left out: %s",
+                "The step judge did not return a critique of an episode, so the episode has one critique fewer: %s",
                 error,
             )
             return None

@@ -30,7 +30,7 @@ Action: TypeAlias = Literal["warn", "save", "stop"]
 
 @dataclass
 class Guard(SavedAttributes, RunHook):
-    """Warn, save or stop when a figure leaves its bounds: ``metric=policy/entropy,low=0.05``, ``metric=kl,high=0.5``.
+    """Warn, save or stop when a figure leaves its bounds, for example the KL: ``guard:metric=kl,high=0.5``.
 
     Args:
         metric: A logged figure: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....

@@ -21,7 +21,7 @@ from .guard import act
 
 @dataclass
 class TokenBudget(SavedAttributes, RunHook):
-    """End the run once its policy has generated ``tokens`` tokens in training: ``token_budget:tokens=300000``.
+    """End the run when its policy has generated a number of tokens in training: ``token_budget:tokens=300000``.
 
     The tokens of all episodes of the groups count, whether selected, rejected or refilled. The tokens of prompts,
     environments, evaluations and demonstrations do not count, nor do those of episodes that ended as ``unavailable`` or

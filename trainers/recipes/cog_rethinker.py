@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 COG_RETHINKER = Recipe(
     name="cog_rethinker",
-    summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without the help",
+    summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without these hints",
     paper="arXiv 2510.15979",
     source="arXiv 2510.15979, the abstract, and its reviews on OpenReview: the stages, DAPO with a supervised term, "
     "and the binary reward; lambda and the training details are in none of them, and no released code was found on "

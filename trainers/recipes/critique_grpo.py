@@ -11,7 +11,7 @@ from ..base import TRAINERS, Recipe
 
 CRITIQUE_GRPO = Recipe(
     name="critique_grpo",
-    summary="Critique-GRPO: one answer of each group is refined after a critique, and trained on without it",
+    summary="Critique-GRPO: one answer of each group is refined after a critique, and trained on without the critique",
     paper="arXiv 2506.03106",
     source="zhangxy-2019/critique-GRPO@e8f03a2, "
     "verl/examples/grpo_trainer/run_open_r1_math4k-qwen3-8b-base-critique_simple_gt_online.sh",

@@ -9,7 +9,7 @@ from ..base import TRAINERS, Recipe
 
 DUMP = Recipe(
     name="dump",
-    summary="DUMP: GRPO on a mixture in which kinds with large advantages are drawn most often",
+    summary="DUMP: GRPO on a mixture in which kinds of problems with large advantages are drawn most often",
     paper="arXiv 2504.09710",
     source="ZhentingWang/DUMP@235e85d, main_grpo_Qwen2.5-7B-Instruct-1M_combined_logic_longseq_combinedkk.sh",
     checked="2026-11-24",

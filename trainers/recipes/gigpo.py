@@ -8,7 +8,7 @@ from ..base import TRAINERS, Recipe
 
 GIGPO = Recipe(
     name="gigpo",
-    summary="GiGPO: advantages of episodes within their group, and of turns among those from the same state",
+    summary="GiGPO: advantages of episodes within a group, and of turns among all turns from the same state",
     paper="arXiv 2505.10978",
     source="examples/gigpo_trainer, gigpo/core_gigpo.py and verl/trainer/ppo/ray_trainer.py of verl-agent, in "
     "its copy xlan156/verl-agent@8ca3a46",

@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 IGPO = Recipe(
     name="igpo",
-    summary="IGPO: a reward for each turn, the increase of the gold answer's probability",
+    summary="IGPO: each turn is rewarded by the increase in the gold answer's probability",
     paper="arXiv 2510.14967",
     source="GuoqingWang1/IGPO@bff163b, policy_optimization.sh",
     checked="2026-11-24",

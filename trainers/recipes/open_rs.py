@@ -13,7 +13,7 @@ from ..base import TRAINERS, Recipe
 
 OPEN_RS = Recipe(
     name="open_rs",
-    summary="open-rs: a reward with a cosine of the answer's length, for small models",
+    summary="open-rs: a reward that varies with the answer's length along a cosine, for small models",
     paper="arXiv 2503.16219",
     source="knoveleng/open-rs@2889c47, recipes/grpo.yaml, src/open_r1/rewards.py and README.md (experiment 3)",
     checked="2026-11-24",

@@ -126,8 +126,8 @@ def _progress(run: Run, weights: Path | None) -> str:
     if weights is not None and weights.name in saved:
         return f"These are the weights after step {saved[weights.name]} of {asked}."
     done = max([0, *(int(event["step"]) for event in run.events[-1:]), *run.steps[-1:]])
-    where = ", ".join(f"`{path}` has those after step {step}" for path, step in saved.items())
-    return f"{done} of {asked} optimizer steps are done.{f' Of the weights, {where}.' if where else ''}"
+    where = ", ".join(f"`{path}` holds the weights after step {step}" for path, step in saved.items())
+    return f"{done} of {asked} optimizer steps are done.{f' In the folder of the run, {where}.' if where else ''}"
 
 
 def _how_it_went(run: Run) -> str:

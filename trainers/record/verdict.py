@@ -289,7 +289,7 @@ def outcome(
         )
     first, last = before.get(_FIGURE), after.get(_FIGURE)
     if first is None or last is None or math.isnan(first) or math.isnan(last):
-        return "In one evaluation, no episode on held-out problems counted, so the held-out pass rate is unknown."
+        return "In one evaluation, no held-out episode could be counted, so the held-out pass rate is unknown."
     change = f"the held-out pass rate went from {first:.4f} to {last:.4f}"
     chance = ", within two standard errors" if _within_chance(before, after) else ""
     if last > first:

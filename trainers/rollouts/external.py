@@ -28,7 +28,7 @@ from .base import ROLLOUTS, Play, Rollout, at_once
 
 @dataclass
 class External(CheckedOptions, Rollout):
-    """Adds ``count`` demonstrations to the sampled episodes of each group (RL-PLUS, arXiv 2508.00222).
+    """Adds demonstrations to the sampled episodes of each group (RL-PLUS, arXiv 2508.00222).
 
     Demonstrations are found by the problem's id in a file of traces as ``rstar2 traces`` writes it, or in a field of
     ``Problem.meta``: the text of one turn, or a list of turns. Their answers must have the environment's format. Use

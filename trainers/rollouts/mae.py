@@ -23,7 +23,7 @@ from .base import ROLLOUTS, Play, Rollout, at_once
 from .roles import JUDGE_ANSWER, JUDGE_QUESTION, LIKE, PROPOSE, SOLVE, WITH_ANSWER, earn, form_of, score_of, tagged
 from .texts import answer_of
 
-_UNJUDGED = "Its judge was not available."
+_UNJUDGED = "The judge of the episode was not available."
 
 
 @dataclass

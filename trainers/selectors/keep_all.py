@@ -17,7 +17,7 @@ from .base import SELECTORS, all_equal, plain_reasons
 
 @dataclass(frozen=True)
 class KeepAll(CheckedOptions):
-    """Keep the first ``keep`` available episodes of a group, as plain GRPO does.
+    """Keep the first available episodes of a group, at most ``group_size``, as plain GRPO does.
 
     Args:
         reject_equal: Reject a group whose episodes are all equal; otherwise, they are trained on with the advantage 0.

@@ -131,6 +131,6 @@ def _check(group: Sequence[Episode], selector: Selector, keep: int, chosen: Sequ
         )
     if lost := [position for position in chosen if not group[position].available]:
         raise ConfigurationError(
-            f"The selector {name} chose the episodes {lost}, which could not be played (they ended as "
+            f"The selector {name} chose the episodes {lost}, which could not be played (they were "
             "unavailable or cancelled): it must choose only episodes whose attribute `available` is true."
         )

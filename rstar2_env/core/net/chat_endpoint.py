@@ -79,8 +79,8 @@ class ChatEndpoint:
         for name, path in PATHS.items():
             if str(base_url).rstrip("/").endswith(path):
                 raise ConfigurationError(
-                    f"{option} must end before {path}: give the address without it, and set api={name!r}, which "
-                    f"adds it; got {base_url!r}."
+                    f"{option} must not contain the path {path}, which api={name!r} adds: set api={name!r}, and give "
+                    f"the address without this path; got {base_url!r}."
                 )
         if not timeout_s > 0 or retries < 0:
             raise ConfigurationError(

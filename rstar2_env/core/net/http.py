@@ -96,7 +96,8 @@ def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
         causes = list(_chain(error))
         if any(isinstance(one, ssl.SSLCertVerificationError) for one in causes):
             advice = (
-                "its certificate cannot be verified; set SSL_CERT_FILE to a file with the certificate of its authority"
+                "its TLS certificate cannot be verified; set SSL_CERT_FILE to a file with the certificate of the "
+                "certificate authority that signed it"
             )
             return Attempt(problem=f"{advice} ({error})")
         # A host name that does not exist is a mistake; a lookup that failed may succeed later.

@@ -75,7 +75,7 @@ def join(address: str | None, needed_for: str) -> Any:
     global _members, _ours
     if address is not None and "://" in address:
         raise ConfigurationError(
-            f"The address {address!r} is that of Ray's client protocol, which is not supported: run on a "
+            f"The address {address!r} uses Ray's client protocol (ray://), which is not supported: run on a "
             "machine of the cluster, and give the address of the cluster itself."
         )
     where = None if address in (None, "auto", "local") else _host_and_port(address)

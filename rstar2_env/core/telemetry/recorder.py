@@ -62,7 +62,7 @@ class Recorder:
         self.tokens = meter.create_histogram(
             names.TOKEN_USAGE,
             unit=names.UNITS[names.TOKEN_USAGE],
-            description="Tokens of a turn, read and written.",
+            description="Number of tokens of a turn: input or output.",
             explicit_bucket_boundaries_advisory=tokens,
         )
         self.phases = meter.create_histogram(
@@ -81,7 +81,7 @@ class Recorder:
         self.rewards = meter.create_histogram(
             names.EPISODE_REWARD,
             unit="1",
-            description="Return of an episode that counts.",
+            description="Return of an episode, except unavailable and cancelled episodes.",
             explicit_bucket_boundaries_advisory=[-1.0, 0.0, 0.25, 0.5, 0.75, 1.0],
         )
         self._gauges: dict[str, Any] = {}

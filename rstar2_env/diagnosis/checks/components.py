@@ -80,7 +80,8 @@ register(
         severity="warning",
         cause="A judge whose reply is not understood, so that its default counts, or a prompt without the episode.",
         change=("--set rollout.judge=model:url=URL,model=NAME", "--set reward=return"),
-        otherwise="In a run with a judge, a penalty or a bonus that no episode has earned: a constant of 0 is a note.",
+        otherwise="In a run with a judge, a penalty or a bonus that no episode has earned: a constant of 0 has the "
+        "severity `note`.",
         needs=("episodes",),
         look=_look,
         applies=lambda run: len(_parts(run)) > 1,

@@ -59,7 +59,7 @@ register(
     RunCheck(
         name="group_small",
         title="Groups are too small",
-        looks_at="the episodes of each group, over as many steps as have 30 groups",
+        looks_at="the episodes of each group, over enough steps to include 30 groups",
         rule="at most 3 episodes, if more than 30 % of such groups have equal rewards by chance at the pass rate of "
         "the steps: at a pass rate of .5, two episodes are equal half of the time, eight episodes 1 % of the time",
         severity="warning",

@@ -36,7 +36,7 @@ def _look(run: RunRecord) -> Evidence | None:
 register(
     RunCheck(
         name="kl_runs_away",
-        title="The policy runs away from the reference model",
+        title="The policy diverges from the reference model",
         looks_at="`kl`, which a KL term of the loss reports",
         rule="more than .5 nats a token and twice the value of 10 steps before (or more than 5) in 5 consecutive "
         "steps: runs that keep their abilities stay below .1, a stable distance does not grow, and peaks caused by "

@@ -40,7 +40,7 @@ def _high(run: RunRecord) -> Evidence | None:
 
 
 def _changed(found: Spell) -> str:
-    change, count = f"changed the weights by {found.mean:.2g} of their norm", len(found.values)
+    change, count = f"changed the weights by {found.mean:.2g} times their norm", len(found.values)
     return f"{count} consecutive steps {change} on average" if count > 1 else f"One step {change}"
 
 

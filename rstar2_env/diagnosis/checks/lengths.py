@@ -31,7 +31,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
             since=found.since,
             until=found.until,
             says=f"Episodes have {found.last:.0f} tokens on average, {found.last / start:.2g} times as many as at the "
-            f"start ({start:.0f}), and are not right more often.",
+            f"start ({start:.0f}), but are not correct more often.",
             figures={"rollout/tokens": found.last, "at the start": start},
             episodes=run.examples(found.since, found.until, lambda one: one.available and not one.correct),
         )

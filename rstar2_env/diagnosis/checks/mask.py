@@ -29,8 +29,8 @@ def _ends(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"Of the turns that the policy ended itself, only {100 * found.mean:.0f} % train the token that ends "
-        "the turn.",
+        says=f"Of the turns that the policy ended itself, only {100 * found.mean:.0f} % have a mask of 1 on the "
+        "token that ends the turn.",
         figures={"mask/turn_ends": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.kept),
     )

@@ -43,7 +43,9 @@ def _differs(run: RunRecord) -> Evidence | None:
     if depths[0] is not None and depths[1] is not None:
         figures |= {"before any tool call": depths[0], "after one tool call": depths[1]}
         if depths[1] > _DEEPER * depths[0]:
-            says += " The difference is larger after tool calls, so the texts between turns differ in their tokens."
+            says += (
+                " The difference is larger after tool calls, so engine and trainer have different tokens between turns."
+            )
         else:
             says += " It is as large before any tool call, so the sampling, the precision or the weights differ."
     if found.mean <= _FAR:
@@ -135,7 +137,7 @@ register(
     ),
     RunCheck(
         name="sampling_truncated",
-        title="Training samples from a part of the tokens",
+        title="Training episodes are sampled from only a part of the vocabulary",
         looks_at="`rollout.top_p` and `rollout.top_k`",
         rule="top-p below 1, or top-k above 0: the loss uses the probabilities of all tokens, of which the sampled "
         "tokens are not a fair sample; `mismatch/logp_difference` does not show this",

@@ -156,8 +156,8 @@ def _exploited(run: RunRecord) -> Evidence | None:
         since=next(one[0] for one in evaluated if one[0] > best[0]),
         until=None,
         says=f"The reward rose from {before:.3f} to {now:.3f} while the held-out pass rate fell from {best[1]:.3f} "
-        f"(step {best[0]}) to {last[1]:.3f} (step {last[0]}): by {fall / error if error else fall / _FALL:.1f} "
-        f"{'standard errors' if error else 'times the smallest fall that counts'}.",
+        f"(step {best[0]}) to {last[1]:.3f} (step {last[0]}), by {fall / error if error else fall / _FALL:.1f} times "
+        f"{'the standard error' if error else f'the threshold of {_FALL:g}'}.",
         figures={"reward": now, "held-out pass rate": last[1], "best held-out pass rate": best[1]},
         episodes=run.examples(last[0] - _WINDOW, last[0], lambda one: one.correct is False and one.reward > before),
     )

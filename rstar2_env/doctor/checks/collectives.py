@@ -37,7 +37,7 @@ def rccl(machine: MachineState) -> DoctorResult:
     missing = {name: value for name, value in _SUGGESTED.items() if not found.get(name)}
     if missing:
         return note(
-            f"{' and '.join(missing)} not set: communication between accelerators may be slow, or leak memory.",
+            f"Not set: {', '.join(missing)}. Communication between accelerators may be slow, or leak memory.",
             f"export {' '.join(f'{name}={value}' for name, value in missing.items())}",
         )
     if found.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):

@@ -106,7 +106,7 @@ def _probes(bench: AuditBench, tally: pairs.PairTally) -> dict[str, Suspicions]:
     return {
         "pairs": pairs.own_pairs(bench, tally) if bench.target.own_problems else pairs.pairs(bench, tally),
         "markers": marked.marked(bench),
-        "gold answers that the grader does not read": exploits.unread(bench),
+        "gold answers that the grader does not support": exploits.unread(bench),
         "exploits": exploits.exploits(bench),
         "odd texts": crashes.crashes(bench),
         "repetition": stability.repeated(bench),

@@ -40,7 +40,7 @@ def _causes(report: AuditReport) -> str:
     rows = "".join(
         f"<tr><td>{escaped(one.cause)}</td><td>{'right' if one.right else 'wrong'}</td>"
         f'<td>{one.tried}</td><td class="{"not" if not one.counts else "failed" if one.wrongly else "passed"}">'
-        f"{one.wrongly}{'' if one.counts else ' (not read)'}</td></tr>"
+        f"{one.wrongly}{'' if one.counts else ' (not supported)'}</td></tr>"
         for one in report.causes
     )
     head = "<tr><th>cause</th><th>answers</th><th>pairs</th><th>graded wrongly</th></tr>"

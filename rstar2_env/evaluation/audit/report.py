@@ -119,7 +119,7 @@ class AuditReport:
                 else "none: the target does not reveal its gold answers"
             ),
             "gold answers": ", ".join(f"{name} {count}" for name, count in self.golds.items()) or "none",
-            "format of answers": f"{self.form[1]}, accepted from a score of {self.paid_at:g}",
+            "format of answers": f"{self.form[1]}, accepted at a score of {self.paid_at:g} or more",
             "findings": found or "none",
             "cheapest exploit": (
                 "none found"

@@ -76,7 +76,8 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
     actions = [message.content for message in episode.messages if message.role == "assistant"]
     if not actions:
         raise ConfigurationError(
-            f"The episode ended as {episode.end or 'unknown'!r} before its first turn, so it has no actions to replay."
+            f"The episode ended (end: {episode.end or 'unknown'}) before its first turn, so it has no actions to "
+            "replay."
         )
     by_id = [{"problem_id": episode.problem_id}] if episode.problem_id else []
     handed = [{"problem": problem}] if problem is not None else []

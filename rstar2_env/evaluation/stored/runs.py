@@ -143,7 +143,7 @@ def find_episode(written: str, place: str) -> OneStored:
     match = _PLACE.fullmatch(place)
     if match is None:
         raise ConfigurationError(
-            f"{place!r} does not name an episode: expected the number of a held-out episode, or "
+            f"{place!r} does not name an episode: expected a number for an episode on held-out problems, or "
             "STEP/GROUP/MEMBER for a training episode."
         )
     found: EpisodeEntry | None = None

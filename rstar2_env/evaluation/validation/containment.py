@@ -128,7 +128,9 @@ def resource_bounds(bench: Bench) -> CheckFinding:
         else "an endless program was stopped, but the next call failed"
     )
     figures = {"status": turn.status, "next": after.status}
-    return CheckFinding(stopped and works, said if stopped else f"an endless program ended as {turn.status}", figures)
+    return CheckFinding(
+        stopped and works, said if stopped else f"an endless program got the status `{turn.status}`", figures
+    )
 
 
 @check(

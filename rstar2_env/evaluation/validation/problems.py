@@ -366,7 +366,7 @@ def _outcome(played: BenchEpisode) -> str:
     if "end" not in info:
         return "the episode continued"
     answer = info.get("answer")
-    return f"ended as {info['end']}" + ("" if answer is None else f", read as {_cut(answer)}")
+    return f"end: {info['end']}" + ("" if answer is None else f", answer read: {_cut(answer)}")
 
 
 def _cut(text: str) -> str:

@@ -73,7 +73,7 @@ def difficulty_separation(bench: Bench) -> CheckFinding:
 
 @check(
     4,
-    demands="Two episodes with the same start and the same turns earn the same, and the reward of the reference "
+    demands="Two episodes with the same start and the same turns earn the same reward, and the reward of the reference "
     "player hardly varies.",
     remedy="Remove randomness from the reward, or derive it from the seed of reset.",
 )

@@ -206,6 +206,6 @@ ENGINES.register(
         False,
         _vllm_server_takes,
         takes_model="nothing",
-        determinism=f"{_SEEDED} Requests of other clients of the servers count too.",
+        determinism=f"{_SEEDED} This includes requests that other clients send to the servers.",
     ),
 )

@@ -68,7 +68,7 @@ class VllmServerEngine:
             server that restarts gets no requests before the next weight sync.
         relay_dir: Folder on each serving machine, such as ``/dev/shm``, for the transport ``folder`` with several
             machines: one server of each machine (of each host name in ``base_urls``) copies the weights into it, and
-            the servers of the machine read the copy. It needs room for the weights once.
+            the servers of the machine read the copy. It needs room for one copy of the weights.
         bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
         group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses the
             address in the network of the first server.
@@ -78,8 +78,8 @@ class VllmServerEngine:
             longer, its episode ends as ``unavailable``. Other requests may take at most 600 seconds.
         retries: Further attempts if a server is lost or overloaded.
         start_timeout_s: Seconds to wait at the start for servers that do not answer yet.
-        reconnect_timeout_s: Seconds that requests and weight syncs wait later while no server answers. A server that
-            comes back gets the newest weights before any request.
+        reconnect_timeout_s: Seconds that requests and weight syncs wait during the run if no server answers. A
+            server that comes back gets the newest weights before any request.
         seed: Seeds the draws of requests without a seed of their own.
 
     Raises:

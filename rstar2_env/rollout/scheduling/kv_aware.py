@@ -119,7 +119,7 @@ class KvAware:
 
     @staticmethod
     def _engine(stay: Stay) -> int:
-        assert stay.engine is not None, "the episode has no place"
+        assert stay.engine is not None, "no engine has been assigned to the episode"
         return stay.engine
 
     def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:

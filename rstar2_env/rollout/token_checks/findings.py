@@ -63,13 +63,13 @@ ROW_CHECKS: Mapping[str, TokenCheck] = {
     "environment_tokens": TokenCheck(_F, "the environment's tokens differ from the chat template's output"),
     "empty_completion": TokenCheck(_W, "a turn has no token"),
     "truncated_turn": TokenCheck(_W, "a turn before the last one was cut: it does not end with an end-of-turn token"),
-    "degenerate_rollout": TokenCheck(_W, "a turn repeats two tokens or fewer, sixteen times or more"),
+    "degenerate_rollout": TokenCheck(_W, "a turn repeats one or two tokens at least sixteen times"),
     "no_sampled_ids": TokenCheck(_W, "the run kept no tokens (keep_tokens), so only texts can be checked"),
     "ratio_drift": TokenCheck(
         _W, "the trainer's probabilities differ from the engine's by more than a tenth on average"
     ),
     "no_tokenizer": TokenCheck(_W, "no tokenizer was found, so texts, prompts and the vocabulary were not checked"),
-    "certain_tokens": TokenCheck(_I, "the policy drew a token with probability 1"),
+    "certain_tokens": TokenCheck(_I, "a policy token was sampled with probability 1"),
     "not_canonical": TokenCheck(
         _I, "a turn's tokens differ from its re-tokenized text; training on the sampled ids avoids this drift"
     ),
@@ -84,7 +84,7 @@ TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
     "wrong_mask": TokenCheck(_F, "the mask is not 1 on exactly the policy's turns"),
     "injection": TokenCheck(_F, "a special token in a tool's output becomes a special token in the prompt"),
     "invalid_token_id": TokenCheck(_F, "the tokenizer has ids beyond the model's vocabulary"),
-    "lossy_text": TokenCheck(_W, "a text does not survive tokenizing"),
+    "lossy_text": TokenCheck(_W, "a text changes when it is tokenized and decoded"),
     "no_system_role": TokenCheck(_W, "the template accepts no system message: remove it (dialect_options.system)"),
     "not_a_stop": TokenCheck(_W, "the model's generation_config does not stop at the template's end of turn"),
     "changes_by_day": TokenCheck(_W, "the template writes today's date: set a fixed date with chat_template_options"),

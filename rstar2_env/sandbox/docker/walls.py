@@ -18,9 +18,9 @@ APART = "calls isolated from one another"
 """Name of the guarantee that calls are isolated from one another; only this provider lists it."""
 _BY_CONTAINER = {
     "no network": "no network except a private loopback interface",
-    "no sight of other processes": "a process namespace with only this call and its warden",
-    "no sight of the user's files": "only the image, read-only",
-    "no gain of privileges": "no_new_privs and no capabilities",
+    "no access to other processes": "a process namespace with only this call and its warden",
+    "no access to the user's files": "only the image, read-only",
+    "no privilege escalation": "no_new_privs and no capabilities",
     "bounded memory": "a memory limit",
     "bounded processes": "a pids limit",
     "no leftover processes": "removal after the program",

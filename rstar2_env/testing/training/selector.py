@@ -59,7 +59,8 @@ def available(harness: SelectorHarness) -> None:
     """Check that the selector chooses only episodes that are ``available``."""
     for case, group, keep in harness.cases():
         for position in harness.choose(group, keep):
-            require(group[position].available, f"{case}, it chose {position}, which ended as {group[position].end!r}")
+            chosen = group[position]
+            require(chosen.available, f"{case}, it chose the episode {position}, which ended with {chosen.end!r}")
 
 
 def chooses(harness: SelectorHarness) -> None:

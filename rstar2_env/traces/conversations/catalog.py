@@ -77,7 +77,7 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
             ("system", "chat"),
             glaive,
             licence="apache-2.0",
-            doubts="It has more rows than the paper took; how those were chosen is not said.",
+            doubts="It has more rows than the paper used, and the paper does not state how it chose them.",
         ),
         ConversationSet(
             "magicoder",
@@ -95,8 +95,8 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
             ("messages",),
             messages,
             licence="odc-by",
-            doubts="The paper names Tulu 3 and instruction following; this is its set of that size. The paper had "
-            "o4-mini rewrite the responses, which is not done here.",
+            doubts="The paper names Tulu 3 and instruction following; this set of Tulu 3 has the size that the paper "
+            "states. The paper had o4-mini rewrite the responses, which is not done here.",
         ),
         ConversationSet(
             "nemotron-chat",

@@ -197,7 +197,7 @@ def test_an_input_is_not_overwritten_even_on_request(name, made) -> None:
     before = tree(made)
     done = run(*words(name, FILES[name], made, made / INPUTS[name]), "--overwrite")
     assert done.exit_code == 2, done.output
-    refusals = ("this command reads its input from", "is to hold an HTML page")  # no input is a page
+    refusals = ("this command reads its input from", "but this command writes an HTML page")  # no input is a page
     assert any(refusal in done.stderr for refusal in refusals)
     assert tree(made) == before
 

@@ -238,7 +238,7 @@ class TestTheSummaryOfTheFolder:
     def test_the_table_shows_several_samples_and_groups(self):
         problems = [{**record, "level": 1 + n % 2} for n, record in enumerate(SUMS)]
         text = str(play(problems=problems, n=4, k=[1, 4], repeat=True))
-        for words in ("problems × samples", "12 × 4", "pass@4", "maj@4", "avg@4", "difficulty 2", "8 of 8 the same"):
+        for words in ("problems × samples", "12 × 4", "pass@4", "maj@4", "avg@4", "difficulty 2", "8 of 8 identical"):
             assert words in text, words
 
 

@@ -112,7 +112,7 @@ class Unpicklable(Altered):
 
 
 BROKEN: list[tuple[type[Altered], str, str]] = [
-    (ExitsAreFine, "statuses", "ended as 'ok'"),
+    (ExitsAreFine, "statuses", "got the status 'ok'"),
     (WrongOrder, "many_at_once", "run_many"),
     (NoSeed, "replay", "drew"),
     (NoFiles, "inputs", "FileNotFoundError|exception"),

@@ -157,11 +157,11 @@ class Both(LosesCalls, LeavesItOpen):
 
 MUTANTS = [
     (IsNoWrapper, ToyEnv, "wrapping", "derive it from gymnasium.Wrapper"),
-    (HasAnotherSpace, ToyEnv, "wrapping", "observation_space is Discrete(2), which holds no text"),
+    (HasAnotherSpace, ToyEnv, "wrapping", "observation_space is Discrete(2), which is not a text space"),
     (ReturnsTheTextAlone, ToyEnv, "shapes", "reset around ToyEnv must return (str, dict), not str"),
     (ReturnsFourThings, ToyEnv, "shapes", "step around ToyEnv must return (str, float, bool, bool, dict), not"),
-    (SwallowsTheSeed, ToyEnv, "seeds", "pass seed= on in reset"),
-    (SwallowsTheOptions, ToyEnv, "seeds", "pass options= on in reset"),
+    (SwallowsTheSeed, ToyEnv, "seeds", "forward seed= in reset"),
+    (SwallowsTheOptions, ToyEnv, "seeds", "forward options= in reset"),
     (SeedsByItself, ToyEnv, "seeds", "every reset() without a seed plays the same"),
     (
         ForgetsTheTools,
@@ -179,7 +179,7 @@ MUTANTS = [
     (PlaysOtherwiseInsideAnother, ToyEnv, "composition", "another wrapper inside, an episode differs"),
     (CannotBeMadeAgain, GAME, "remaking", "RecordConstructorArgs too, and call its __init__ with the options"),
     (RecordsNoOption, GAME, "remaking", "starts differently; record every option"),
-    (LeavesItOpen, ToyEnv, "closing", "leaves the environment inside open"),
+    (LeavesItOpen, ToyEnv, "closing", "leaves the wrapped environment open"),
     (ClosesOnce, ToyEnv, "closing", "raises AttributeError"),
 ]
 

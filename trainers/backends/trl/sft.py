@@ -223,7 +223,7 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
         raise no_traces()
     if not rows:
         raise ConfigurationError(
-            f"None of the {count} traces contains a turn of the policy and has at most {max_length} tokens: raise "
-            "max_length, or make other traces."
+            f"None of the {count} traces can be trained on: a trace must contain a turn of the policy and have at most "
+            f"{max_length} tokens. Raise max_length, or make other traces."
         )
     return rows

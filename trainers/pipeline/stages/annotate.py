@@ -52,7 +52,7 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, kw_only=True)
 class Annotate(EngineStage):
-    """Draw a latent before each line of an expert's solution (RA3, arXiv 2509.25810).
+    """Draw a latent (a thought, or ``<act>``) before each line of an expert's solution (RA3, arXiv 2509.25810).
 
     Attributes:
         problems: Problems with worked solutions.

@@ -69,7 +69,7 @@ class Prepare(PrepareOptions, Shelved):
         for name, problems in found.splits.items():
             write_jsonl(problems, Path(work.folder, f"{name}.jsonl"), overwrite=True)
         for filter, told in found.report()["removed"].items():
-            work.say(f"{filter}: left out {told['problems']} problems, such as {told['examples'][0]['why']}")
+            work.say(f"{filter}: left out {told['problems']} problems; the first reason: {told['examples'][0]['why']}")
         return {name: float(len(problems)) for name, problems in found.splits.items()} | {
             "left_out": float(len(found.removed))
         }

@@ -57,15 +57,15 @@ class Layers:
         watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
         kept: dict[str, dict[str, bool]] = {
             "no network": {"network namespace": "net" in spaces, "system-call filter": plan.seccomp},
-            "no sight of other processes": {
+            "no access to other processes": {
                 "process namespace": "pid" in spaces,
                 "system-call filter and landlock": pinned,
             },
-            "no sight of the user's files": {
+            "no access to the user's files": {
                 "mount namespace": "mount" in spaces,
                 "landlock": plan.landlock > 0 and (plan.own_user or plan.seccomp),
             },
-            "no gain of privileges": {"no_new_privs and no capabilities": plan.isolated},
+            "no privilege escalation": {"no_new_privs and no capabilities": plan.isolated},
             "bounded time": {"the clock of the supervising process": True, "rlimit": True},
             "bounded memory": {
                 "memory control group": "memory" in grouped,
@@ -95,8 +95,8 @@ class Layers:
     def _why(self, promise: str) -> str:
         causes = {
             "no network": ("net", "seccomp"),
-            "no sight of other processes": ("pid", "seccomp", "landlock"),
-            "no sight of the user's files": ("mount", "landlock", "seccomp"),
+            "no access to other processes": ("pid", "seccomp", "landlock"),
+            "no access to the user's files": ("mount", "landlock", "seccomp"),
             "no leftover processes": ("pid", "seccomp"),
         }.get(promise, ())
         reasons = [f"{_title(name)}: {self.missing[name]}" for name in causes if name in self.missing]

@@ -174,7 +174,7 @@ class WardenSupervisor:
             self._start(child, call)
         except Exception as error:
             self._report_lost(
-                call, f"the supervising process (warden) could not start it: {type(error).__name__}: {error}"
+                call, f"the supervising process (warden) could not start the program: {type(error).__name__}: {error}"
             )
             self._fail_child(child, error)
             if call.session is not None and child.session is None:
@@ -369,9 +369,10 @@ class WardenSupervisor:
         """Handle an internal error: report the call of the child as lost, and kill the child."""
         log_error(error)
         if child.call is not None:
-            self._report_lost(
-                child.call, f"the supervising process (warden) failed on it: {type(error).__name__}: {error}"
+            why = (
+                f"the supervising process (warden) failed while it handled the program: {type(error).__name__}: {error}"
             )
+            self._report_lost(child.call, why)
         if child.wait_status is None:
             self._pool.discard(child)
 

@@ -149,7 +149,7 @@ def test_one_step_that_breaks_the_weights_is_enough_if_no_later_step_trains(chan
     assert (found is not None) is named
     if found is not None:
         assert (found.since, found.until) == (SINCE, SINCE)
-        assert found.says.startswith("One step changed the weights by 0.4 of their norm, at a learning rate of ")
+        assert found.says.startswith("One step changed the weights by 0.4 times their norm, at a learning rate of ")
 
 
 def test_adapters_whose_first_steps_are_large_are_not_named() -> None:

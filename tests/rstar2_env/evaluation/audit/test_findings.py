@@ -200,7 +200,7 @@ def test_golds_that_are_not_read_are_found_beside_those_that_are(tmp_path):
     report = audit(f"{file}:grade", grade_timeout_s=3.0)
     assert "integers" in report.golds
     causes = [finding.cause for finding in report.of("exploit")]
-    assert "gold answers that the grader does not read (words)" in causes
+    assert "gold answers that the grader does not support (words)" in causes
     assert shows(report.of("exploit")[0].script)
 
 

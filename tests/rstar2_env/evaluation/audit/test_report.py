@@ -44,7 +44,7 @@ def test_the_page_shows_hostile_texts_as_text_and_loads_nothing(report):
 
 
 def test_a_spelling_that_is_not_read_is_shown_as_such(report):
-    assert '<td class="not">8 (not read)</td>' in page(report)
+    assert '<td class="not">8 (not supported)</td>' in page(report)
     assert '<td class="failed">25</td>' in page(report)
 
 

@@ -186,5 +186,5 @@ def test_a_step_that_was_not_evaluated_is_told_with_those_that_were(played: Path
 
 
 def test_an_episode_without_a_turn_cannot_be_replayed() -> None:
-    with pytest.raises(ConfigurationError, match="'unavailable' before its first turn"):
+    with pytest.raises(ConfigurationError, match="end: unavailable\\) before its first turn"):
         replay(Episode(end="unavailable"), Setting(MATH))

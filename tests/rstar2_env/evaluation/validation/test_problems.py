@@ -91,7 +91,7 @@ def test_a_gold_answer_that_does_not_survive_its_box_is_listed_in_order(workers)
     ]
     found = check(problems=problems, workers=workers)
     assert [(fault.problem_id, fault.check) for fault in found.of("gold")] == [("open", "gold"), ("shut", "gold")]
-    assert "ended as no_answer" in found.of("gold")[0].detail
+    assert "end: no_answer" in found.of("gold")[0].detail
     assert not found.ok
 
 

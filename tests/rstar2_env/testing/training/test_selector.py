@@ -164,7 +164,7 @@ MUTANTS = [
     (InAnyOrder, "positions", "which is not strictly ascending"),
     (GivesNumPys, "positions", "return a list of int"),
     (OneTooMany, "positions", "with keep=1, it chose 2 episodes"),
-    (TakesWhatFailed, "available", "which ended as 'unavailable'"),
+    (TakesWhatFailed, "available", "which ended with 'unavailable'"),
     (TakesNothing, "chooses", "it chose nothing"),
     (RejectsWrongOnesAlone, "equal_rewards", "takes some groups of equal rewards and rejects others"),
     (SaysOtherThanItDoes, "equal_rewards", "with reject_equal=True"),

@@ -101,7 +101,7 @@ def test_what_is_left_out_has_no_mask_and_the_rest_has(tiny_model):
     learned = [i for i, own in zip(part["input_ids"], part["assistant_masks"], strict=True) if own]
     assert learned == chat.turn("second")
     assert sum(whole["assistant_masks"]) == len(chat.turn("first")) + len(chat.turn("second"))
-    with pytest.raises(ConfigurationError, match="contains a turn of the policy"):
+    with pytest.raises(ConfigurationError, match="must contain a turn of the policy"):
         encode_traces([{"messages": [messages[0], {**messages[1], "train": False}]}], chat, 1000)
 
 

@@ -51,7 +51,7 @@ def test_the_problems_the_reasons_and_what_was_loaded_are_left(tmp_path: Path) -
     report = json.loads((folder / "report.json").read_text("utf-8"))
     assert report["removed"]["integers"]["examples"][0]["question"] == "What part of four is one?"
     assert json.loads((folder / "sources.json").read_text("utf-8"))["sources"]["file"]["records"] == 2
-    assert "integers: left out 1 problems, such as the answer is not an integer" in said
+    assert "integers: left out 1 problems; the first reason: the answer is not an integer" in said
     talks = (tmp_path / "run" / "stages" / "talks" / "traces.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["messages"][1]["content"] for line in talks] == ["Hello!"] * 2
 

@@ -140,11 +140,11 @@ class RunEvents(TrainerCallback):
 
 _SHOWN = (
     ("rollout/pass_rate", "pass"),
-    ("rollout/tool_error_share_correct", "errors in correct"),
+    ("rollout/tool_error_share_correct", "errors in correct episodes"),
     ("rollout/groups_rejected", "rejected"),
     ("rollout/turns", "turns"),
     ("eval/pass_rate", "held-out pass"),
-    ("eval/tool_error_share_correct", "held-out errors in correct"),
+    ("eval/tool_error_share_correct", "held-out errors in correct episodes"),
     ("loss", "loss"),
 )
 

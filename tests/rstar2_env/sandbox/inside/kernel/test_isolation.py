@@ -38,7 +38,7 @@ def test_the_attempts_do_succeed_where_nothing_isolates() -> None:
     # Otherwise that none succeeds in a sandbox would say nothing.
     with unisolated() as sandbox:
         broken = {trial.layer for trial in try_to_escape(sandbox) if not trial.held}
-    assert broken >= {"no network", "no sight of other processes", "no sight of the user's files"}
+    assert broken >= {"no network", "no access to other processes", "no access to the user's files"}
 
 
 def test_a_daemon_that_is_killed_before_it_reports_counts_as_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +149,8 @@ def test_a_root_folder_is_the_folder_of_this_name_in_the_working_folder() -> Non
     ("without", "broken"),
     [
         (["pid", "seccomp"], "no leftover processes"),
-        (["pid", "landlock"], "no sight of other processes"),
-        (["mount", "landlock"], "no sight of the user's files"),
+        (["pid", "landlock"], "no access to other processes"),
+        (["mount", "landlock"], "no access to the user's files"),
         (["net", "seccomp"], "no network"),
     ],
 )
