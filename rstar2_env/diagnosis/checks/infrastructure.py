@@ -115,8 +115,8 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule="no call is labelled, although the probability of this by chance is below "
-        f"{_BY_CHANCE:g} even at half of the rate: half is used, because a fault in a call that fails anyway changes nothing",
+        rule=f"no call is labelled, although the probability of this by chance is below {_BY_CHANCE:g} even at half of "
+        "the rate: half is used, because a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
         change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),
