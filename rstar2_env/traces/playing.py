@@ -71,7 +71,7 @@ class PlayedTraces:
     """The result of ``play_traces``.
 
     Attributes:
-        out: The file of traces; it is not written without traces.
+        out: The file of traces; it is not written if there are no traces.
         episodes_file: The file of all episodes.
         traces: The traces, as written.
         problems: Number of problems.

@@ -45,7 +45,7 @@ class RuleVerifier:
 
     Attributes:
         options: The options of the comparison.
-        guard_echo: Whether an expression copied out of the question counts as no answer.
+        guard_echo: Whether an expression copied from the question gets the reason ``no_answer``.
     """
 
     options: VerifyOptions = field(default_factory=VerifyOptions)

@@ -175,7 +175,7 @@ class Run:
         return list(groups.values())
 
     def held_out(self, step: int = 0) -> list[EpisodeEntry]:
-        """Return the episodes of the evaluation after a step, by number; episodes of ``rstar2 eval`` have step 0."""
+        """Return the episodes of the evaluation after a step, by their number; those of ``rstar2 eval`` have step 0."""
         return sorted(self._entries("eval", step), key=_place)
 
     def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:

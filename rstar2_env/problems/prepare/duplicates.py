@@ -1,4 +1,4 @@
-"""Removes duplicate questions, and all questions that have different answers.
+"""Removes duplicates of questions, and every question that occurs with different answers.
 
 Two questions are equal if their words are equal, ignoring case, punctuation and markup, as in decontamination
 (``normal_words``). Not covered: the same question in other words.

@@ -61,12 +61,12 @@ from rstar2_env.verification.read.nodes import (
 from rstar2_env.verification.read.normal import as_quantity
 
 MAX_ITEMS = 200
-"""Length of the longest lists whose items are compared by value, in any order; the items of longer lists must have
-equal canonical texts."""
+"""Maximum length of lists whose items are compared by value, in any order; longer lists must have the same canonical
+texts as items."""
 
 
 def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
-    """Return whether two answers are equal, if necessary after renaming the parameters (such as k in k pi) of one.
+    """Return whether two answers are equal, if necessary after a renaming of parameters, such as k in ``k pi``.
 
     Args:
         gold: The gold answer.
@@ -141,7 +141,7 @@ class Comparer:
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare label by label; return ``None`` unless both sides have the same distinct labels."""
+        """Compare the values with equal labels; return ``None`` unless both sides have the same distinct labels."""
         one, other = ({key(item.label): item.value for item in items if item.label} for items in (gold, answer))
         if not (distinct_labels(gold) and distinct_labels(answer)) or one.keys() != other.keys():
             return None
@@ -173,7 +173,7 @@ class Comparer:
         return result
 
     def _untrue(self, node: Node) -> bool:
-        """Whether an answer states a false equality between numbers: ``2 + 2 = 24`` does not count as 24."""
+        """Whether an answer states a false equality of numbers, such as ``2 + 2 = 24``, which does not count as 24."""
         if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node):
             return False
         if any(isinstance(side, Words) for side in node.sides):
@@ -226,7 +226,7 @@ class Comparer:
         return result
 
     def _congruent(self, gold: Apply, answer: Node) -> bool:
-        """Compare residues. A modulus in the answer must equal that of the gold; ``3 k + 2`` is 2 modulo 3."""
+        """Compare with a gold residue such as ``2 (mod 3)``; the answer may be ``5 (mod 3)``, ``5`` or ``3 k + 2``."""
         rest, modulus = gold.args
         if isinstance(answer, Apply) and answer.op == "pmod":
             if same_expression(modulus, answer.args[1], self.rules) is not True:
@@ -265,7 +265,7 @@ class Comparer:
         return self._ordered(one_sequence, other_sequence)
 
     def _componentwise(self, gold: Node, answer: Node) -> bool | None:
-        """Compare vectors and matrices that are written as sums and multiples of others."""
+        """Compare, entry by entry, vectors and matrices in the form of sums and multiples, ``c (1, 2) + (3, 4)``."""
         one, other = components(gold), components(answer)
         if (one is None and other is None) or (one and other and _has_grid(gold) != _has_grid(answer)):
             return None if one is None else False
@@ -368,7 +368,7 @@ def _is_other_integer(one: Node, other: Node) -> bool:
 
 
 def _is_function_of(one: Node, other: Node) -> bool:
-    """Whether one of two labels is a variable and the other a function of it: ``|x| = 4`` is not ``x = 4``."""
+    """Whether one of two labels is a variable and the other a function of it, as in ``x = 4`` and ``|x| = 4``."""
     if isinstance(other, Sym):
         one, other = other, one
     if not isinstance(one, Sym) or not isinstance(other, Apply) or other.op in ("mul", "sub"):

@@ -100,7 +100,7 @@ def _is_text_of(text: str, option: str) -> bool:
 
 
 def _values(text: str) -> tuple[Node, ...]:
-    """Return the readings of a text that are values without words; none for other texts."""
+    """Return the readings of a text that are values without words; empty for other texts."""
     try:
         trees = readings(text)
     except ReadError:

@@ -87,7 +87,7 @@ _LOOSE = frozenset({"arithmetic", "power", "root"})
 
 
 def work_left(gold: Node, answer: Node, undone: str) -> str | None:
-    """Return the kind of work that an answer leaves uncomputed although the gold answer does not; ``None`` if none.
+    """Return the kind of work that an answer leaves uncomputed although the gold answer does not, or ``None``.
 
     Args:
         gold: The gold answer.

@@ -164,7 +164,7 @@ def _same_constant(gold: Node, answer: Node, notation: Notation) -> bool | None:
 
 
 def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) -> bool:
-    """Return whether unequal constants are close enough under the rules."""
+    """Return whether unequal constants are close enough to count as equal under the rules."""
     written, answer_written = decimal_of(gold), decimal_of(answer)
     if rules.tolerance is None and written is None and answer_written is None:
         return False

@@ -1,6 +1,7 @@
 """Compares values with units, percentages, money or counted nouns ("3 apples"), and answers in words.
 
-An answer without the unit is accepted, an answer with a different unit is not; ``%`` does not count as a unit.
+An answer without the unit is accepted; an answer with another unit is converted, or refused if it measures something
+else. ``%`` does not count as a unit.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ def _unit(text: str, rules: Rules) -> units.Unit | None:
 def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | None, same: Same) -> bool | None:
     """Compare a gold value with an answer if at least one of them is a percentage.
 
-    25 % never equals 25. A gold of 25 % equals 0.25; a gold decimal must equal the percentage exactly.
+    25 % does not equal 25 (``Rules.percent`` is the only exception). A gold of 25 % equals 0.25; a gold decimal must
+    equal the percentage exactly.
     """
     if unit == other_unit:
         return same(value, other)

@@ -98,7 +98,7 @@ def is_applied(label: Node) -> bool:
 
 
 _FACTORS = frozenset("abcdklmnxz")
-"""Letters that stand for numbers, not functions, if another letter follows."""
+"""Letters that are factors and not names of functions in a product of letters: ``ax``, unlike ``fx``."""
 
 
 def is_condition(node: Node) -> bool:
@@ -224,7 +224,7 @@ def exact_side(node: Node) -> tuple[Node, list[Node]]:
 
 
 def is_approximate(node: Node) -> bool:
-    """Return whether an answer is "about 13" or ``x ~ 13``, without an exact side as in ``600/7 ~ 85.7``."""
+    """Return whether an answer is only approximate, like "about 13" or ``x ~ 13``, but not ``600/7 ~ 85.7``."""
     for part in walk(node):
         if isinstance(part, Relation) and "~" in part.ops and all(map(is_label, part.sides[: part.ops.index("~") + 1])):
             return True

@@ -1,4 +1,4 @@
-"""Compares expressions with SymPy, the last method, if evaluation cannot decide (integrals, limits, infinite sums).
+"""Compares expressions with SymPy, the last resort if evaluation cannot decide (integrals, limits, infinite sums).
 
 SymPy objects are built node by node from parsed trees; no text reaches SymPy's parsers, which evaluate code. Equality
 is exact: the difference simplifies to zero. math-verify is not used for verdicts since it rounds (``10^{-30}`` equals

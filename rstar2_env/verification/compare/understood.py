@@ -117,7 +117,7 @@ def _labels(answer: Node) -> Iterator[str]:
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
-    """Whether a sign, such as ``'`` for feet, is a unit: the gold has a unit of its kind, or a known word names it."""
+    """Whether a sign such as ``'`` (feet) is a unit: the gold has a unit of its dimension, or a known word names it."""
     unit = read_unit(sign)
     golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):

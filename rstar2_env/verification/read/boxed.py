@@ -2,7 +2,7 @@ r"""Find the ``\boxed{}`` answers in a text.
 
 Covered: ``\boxed{}`` and ``\fbox{}`` with nested and escaped braces, spaces before the brace, several boxes, boxes in
 boxes, ``$…$`` around or inside. Not covered: which turn of an episode has the answer (``Dialect.answer``,
-``rstar2_env.dialects``), and answers without a box (``response``).
+``rstar2_env.dialects``), and answers without a box (``response_answer``).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def without_tool_text(text: str) -> str:
     """Return a text without programs, tool results and comments, which are not the policy's answer.
 
     A call or result without its closing tag extends to the end of the text if its tag starts a line or JSON follows it;
-    otherwise the tag is only mentioned. Nothing inside a box is removed.
+    otherwise the text only mentions the tag, and nothing is removed. Boxes are never changed.
     """
     if not any(mark in text for mark in _TOOL_MARKS):
         return text

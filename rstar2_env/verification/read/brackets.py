@@ -44,7 +44,7 @@ class Brackets(Cursor, ABC):
         """Read an atom: a number, a name or a bracket."""
 
     def fresh(self, closers: tuple[str, ...]) -> Node:
-        """Read the items of a bracket; bars, rows and integrals that began outside of it cannot end inside."""
+        """Read the items of a bracket; bars, rows and integrals that began before the bracket cannot end inside it."""
         saved = self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral
         self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = 0, 0, False, False, False
         node = self.items(closers)

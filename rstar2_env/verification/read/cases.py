@@ -25,7 +25,7 @@ from rstar2_env.verification.read.nodes import (
 )
 
 ELSE = Const("else")
-"""The node of the condition "otherwise" of the last case."""
+"""The node of the last case's condition if that is "otherwise"."""
 
 _START = re.compile(r"\s*(?:if|for|when|where|provided|given|on)\b\s*", re.IGNORECASE)
 _ELSE = re.compile(r"\s*(?:otherwise|else|elsewhere|in all other cases)\s*\.?", re.IGNORECASE)
@@ -35,7 +35,7 @@ Read = Callable[[str], Node]
 
 
 def as_cases(node: Node, read: Read) -> Node | None:
-    """Convert a node to the node of a function by cases; return ``None`` if it is not such a function.
+    """Convert a node to one ``cases`` node; return ``None`` if it is not a function by cases.
 
     Args:
         node: A layout of rows, or a bare list whose items carry conditions.

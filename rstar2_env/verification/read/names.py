@@ -107,7 +107,7 @@ CONDITION_STARTS = word_set("for where with if when as provided given unless on 
 """Words that begin a condition or remark after an answer."""
 
 RESTRICTION = "given"
-"""Word that stands before a condition that was written without a word, after a comma or in brackets."""
+"""Word that the parser puts before a condition that the text states without a word, after a comma or in brackets."""
 
 UNIT_STOPS = CONDITION_STARTS | word_set("is are at then not")
 """Words that cannot begin a unit."""
@@ -133,11 +133,11 @@ def is_word(run: str) -> bool:
 
 
 def lowered(said: str) -> str:
-    """Return words in lower case, except for letters and capitals, which may be names: "The area of ABC"."""
+    """Return words in lower case, except for single letters and words in capitals, which may be names, such as ABC."""
     return " ".join(word if len(word) == 1 or word.isupper() else word.lower() for word in said.split())
 
 
 def label_before(said: str) -> str | None:
-    """Return the words before a verb, in lower case but for names; ``None`` for words that do not end in a verb."""
+    """Return the words before the final verb, with the case of ``lowered``; ``None`` if the last word is not a verb."""
     *label, verb = _RESULT.sub("is", lowered(said)).split()
     return " ".join(label or [verb]) if verb.lower() in VERBS else None

@@ -141,7 +141,7 @@ class Reader(Factors):
         return node
 
     def _label_after(self) -> Words | None:
-        """Read "is the least root" after a value, the label of "the least root is 5"; ``None`` for other words."""
+        """Read a label that follows its value, such as "is the least root" after 5; ``None`` for other words."""
         start, said = self.at, ""
         while self.peek().kind in ("text", "let"):
             said += f" {self.next().text}"
