@@ -40,7 +40,7 @@ def doctor_command(
         typer.Option(
             "--prove",
             help="Also test this machine with computations: GPU kernels, an inference engine, a training step "
-            "that is divided among devices, the sandbox and the trainer GRPO-RoC. The figures are "
+            "that is divided among devices, the sandbox and the trainer GRPO-RoC. The measurements are "
             "written to --report [default: gpu-report.md in --folder].",
         ),
     ] = False,

@@ -171,7 +171,7 @@ def eval_command(
 
     A model plays with the same tool loop as in training, token for token. Ctrl-C starts no new episodes and prints the
     results so far; a run with --out can be continued with --resume, even after a kill. docs/evaluation.md explains
-    every figure.
+    every metric.
     """
     from rstar2_env.cli._command import flag, is_typed
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c

@@ -30,7 +30,7 @@ app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy
 _LIMITS = {"wall_s": "timeout", "memory_mb": "memory", "processes": "processes", "output_bytes": "output"}
 """For each limit of programs, the name of the parameter that sets it."""
 
-Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
+Provider = Annotated[str, typer.Option(help="Sandbox provider that runs the programs (local, docker, ...).")]
 
 
 @app.command(cls=CliCommand, epilog=example("rstar2 sandbox run -c 'print(6 * 7)'"))

@@ -69,7 +69,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             _everywhere("end/NAME"),
             "share",
             "Share of played episodes with this end.",
-            "No general range for one end, apart from those of the checks.",
+            "No general range for one end, except the ranges that the checks use.",
         ),
         Metric(
             _everywhere("unavailable"),

@@ -89,7 +89,7 @@ def check_text(env: gym.Env[Any, Any], name: str) -> None:
             raise ConfigurationError(
                 f"{name} is not a text environment: its actions are {spaces['action']} and its observations "
                 f"{spaces['observation']}. Expected an environment whose spaces are rstar2_env.env.spaces.UnicodeText "
-                "or gymnasium.spaces.Text; `rstar2 list envs` lists those of this package."
+                "or gymnasium.spaces.Text; `rstar2 list envs` lists the text environments of this package."
             )
 
 

@@ -43,7 +43,7 @@ class Overlong:
         check_options(self)
         if self.buffer is not None and self.buffer > self.limit:
             raise ConfigurationError(
-                f"In the reward component overlong, the buffer ({self.buffer} tokens) must not exceed the "
+                f"In the reward component 'overlong', the buffer ({self.buffer} tokens) must not exceed the "
                 f"limit ({self.limit} tokens). If `buffer` is not set, it is `share` times the limit."
             )
 

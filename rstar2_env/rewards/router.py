@@ -51,7 +51,8 @@ class Router(CheckedOptions):
         super().__post_init__()
         if not self.routes:
             raise ConfigurationError(
-                'The reward component router needs a component for each source of problems: routes={"math": "return"}.'
+                "The reward component 'router' needs a component for each source of problems: "
+                'routes={"math": "return"}.'
             )
         made = {source: make_component(written) for source, written in self.routes.items()}
         for component in made.values():
@@ -76,7 +77,7 @@ class Router(CheckedOptions):
         component = self._made.get(source)
         if component is None:
             raise ConfigurationError(
-                "The reward component router does not have a route for the source of problems "
+                "The reward component 'router' does not have a route for the source of problems "
                 f"{source!r}, only for {', '.join(self._made)}: add a component for it to routes."
             )
         return component.found(episode, ctx)

@@ -62,7 +62,7 @@ class RewardScorer:
             component.check()
             if component.when == "step":
                 raise ConfigurationError(
-                    "Only the wrapper reward_shaping supports when=step: remove when=step from the reward "
+                    "Only the wrapper 'reward_shaping' supports when=step: remove when=step from the reward "
                     f"component {component.name!r}, or move the component into that wrapper."
                 )
             check_needs(component, lacking)
@@ -102,7 +102,7 @@ class RewardScorer:
         for episode, values in zip(counted, await asyncio.gather(*map(values_of, counted)), strict=True):
             if isinstance(values, ServiceError):
                 _LOG.warning(
-                    "An episode could not be scored, so it is left out of the training and the figures: %s", values
+                    "An episode could not be scored, so it is left out of training and of the metrics: %s", values
                 )
                 episode.void("unavailable", str(values))
                 continue

@@ -208,7 +208,7 @@ def check_candidates(engine: Engine, wanted: int) -> None:
     if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"
         raise ConfigurationError(
-            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, but the "
+            f"A component of this run needs the log-probabilities of the {wanted} most likely tokens, but the "
             f"engine {type(engine).__name__} {able}. Use engine='transformers', or vLLM with a larger "
             "max_logprobs."
         )

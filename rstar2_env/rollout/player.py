@@ -276,7 +276,7 @@ class Player(Closing):
         if not isinstance(self.engine, Scores):
             raise ConfigurationError(
                 f"The engine {type(self.engine).__name__} cannot compute the log-probabilities of given "
-                "tokens, which a part of this run needs: use engine='transformers'."
+                "tokens, which a component of this run needs: use engine='transformers'."
             )
         return await self.engine.score(prompt_ids, ids)
 

@@ -16,7 +16,7 @@ _SPAWN_KEY = 7
 """Makes the random draws of ``TwoPolicies`` independent of the policy's draws, although both use the same seed."""
 
 _NO_STALE = (
-    "A part of this run samples some turns from older weights, but no second engine holds older weights: "
+    "A component of this run samples some turns from older weights, but no second engine holds older weights: "
     "give the player the option stale_engine."
 )
 

@@ -125,7 +125,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
 
     def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> StepReturn:
         """End the episode as ``unavailable``, which excludes it from all figures, because a judge did not answer."""
-        _LOG.warning("An episode could not be scored, so it is left out of the figures: %s", error)
+        _LOG.warning("An episode could not be scored, so it is left out of the metrics: %s", error)
         self._unjudged, episode = True, self._episode
         # Keys that an environment sets at the end, if they are missing.
         said = {

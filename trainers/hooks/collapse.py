@@ -28,7 +28,7 @@ class Collapse(SavedAttributes, RunHook):
     the mean exceeds the threshold again.
 
     Args:
-        metric: The logged figure to watch; higher is better.
+        metric: The logged metric to watch; higher is better.
         share: Share of the best value by which the mean must fall.
         window: Number of logs over which the mean is computed.
         patience: Number of consecutive means below the threshold after which the hook acts.

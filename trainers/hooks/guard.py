@@ -30,10 +30,10 @@ Action: TypeAlias = Literal["warn", "save", "stop"]
 
 @dataclass
 class Guard(SavedAttributes, RunHook):
-    """Warn, save or stop when a figure leaves its bounds, for example the KL: ``guard:metric=kl,high=0.5``.
+    """Warn, save or stop when a metric leaves its bounds, for example the KL: ``guard:metric=kl,high=0.5``.
 
     Args:
-        metric: A logged figure: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....
+        metric: A logged metric: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....
         low: Lower bound; ``None`` for no bound.
         high: Upper bound; ``None`` for no bound.
         patience: Number of consecutive logs outside the bounds after which the hook acts.

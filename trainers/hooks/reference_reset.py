@@ -28,7 +28,7 @@ class ReferenceReset(SavedAttributes, RunHook):
         patience: Number of consecutive evaluations without an improvement on the best one since the last reset, after
             which the hook resets.
         delta: Minimum increase of the figure that counts as an improvement.
-        metric: The figure of the evaluation; higher is better.
+        metric: The metric of the evaluation; higher is better.
         most_kl: Also reset when the logged divergence from the reference model exceeds this value; ``None`` disables
             this condition.
         optimizer: Whether to also reset the optimizer's moments, as the paper does.

@@ -18,12 +18,12 @@ from .guard import act
 
 @dataclass
 class Until(RunHook):
-    """End the run when a figure meets a criterion: ``criterion="eval/pass_rate >= 0.9"``.
+    """End the run when a metric meets a criterion: ``criterion="eval/pass_rate >= 0.9"``.
 
     The weights of that step are the final weights of the run, and its folder is complete.
 
     Args:
-        criterion: A logged figure, one of ``>=``, ``<=``, ``>`` and ``<``, and a number.
+        criterion: A logged metric, one of ``>=``, ``<=``, ``>`` and ``<``, and a number.
     """
 
     criterion: str

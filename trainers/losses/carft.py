@@ -41,7 +41,7 @@ class Carft(CheckedOptions):
         embedding, peers, relations = tokens.embedding, tokens.peers, tokens.relations
         if embedding is None or peers is None or relations is None:
             raise ConfigurationError(
-                "The loss term carft needs the embedding of each row, but the trainer did not compute it: if "
+                "The loss term 'carft' needs the embedding of each row, but the trainer did not compute it: if "
                 "your own term calls carft, list 'embedding' in its `needs`."
             )
         norms = embedding.norm(dim=-1, keepdim=True) * peers.norm(dim=-1)

@@ -88,7 +88,7 @@ def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
 def _difference(tokens: Tokens) -> Tensor:
     if tokens.reference is None:
         raise ConfigurationError(
-            "The loss term kl needs the log-probabilities of a reference model, but the trainer did not "
+            "The loss term 'kl' needs the log-probabilities of a reference model, but the trainer did not "
             "compute them: if your own term calls kl, list 'reference' in its `needs`."
         )
     return (tokens.logp - tokens.reference).masked_fill(~tokens.mask, 0.0)

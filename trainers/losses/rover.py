@@ -36,7 +36,7 @@ class Rover(CheckedOptions):
         """Return the loss of each token, (B, T); see ``Term``."""
         if tokens.mean_logp is None or tokens.old_mean_logp is None:
             raise ConfigurationError(
-                "The loss term rover needs the mean log-probability over the vocabulary at each token, but "
+                "The loss term 'rover' needs the mean log-probability over the vocabulary at each token, but "
                 "the trainer did not compute it: if your own term calls rover, list 'old' and 'mean_logp' in its "
                 "`needs`."
             )

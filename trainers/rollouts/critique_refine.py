@@ -48,8 +48,8 @@ class CritiqueRefine(CheckedOptions, Rollout):
         """Return the episodes of one group; see ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
-                "critique_refine needs groups of at least 2 episodes, since the last episode of a group is a "
-                f"refinement of another; got {size}."
+                "The rollout part 'critique_refine' needs groups of at least 2 episodes, since the last episode of a "
+                f"group is a refinement of another; got {size}."
             )
         if self.critique == "text" and self.critic == "judge" and play.judge is None:
             raise ConfigurationError(

@@ -64,7 +64,7 @@ class External(CheckedOptions, Rollout):
         own = size if self.only_compared else size - self.count
         if own < 1:
             raise ConfigurationError(
-                f"The rollout part external adds {self.count} demonstrations to each group, so group_size "
+                f"The rollout part 'external' adds {self.count} demonstrations to each group, so group_size "
                 f"must be at least {self.count + 1}; got {size}."
             )
         sampled = await at_once(play.episode(start, group=number, member=member) for member in range(own))

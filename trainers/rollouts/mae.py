@@ -69,7 +69,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         """Return the episodes of one group; see ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
-                "The rollout part mae needs one episode for each of two or more roles, so group_size must be "
+                "The rollout part 'mae' needs one episode for each of two or more roles, so group_size must be "
                 f"at least 2; got {size}."
             )
         solvers = min(self.solvers, (size - 2) // 2 if self.judge == "policy" else size - 1)

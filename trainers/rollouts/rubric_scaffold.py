@@ -48,7 +48,7 @@ class RubricScaffold(CheckedOptions, Rollout):
         """
         if self.steps is None:
             raise ConfigurationError(
-                "The rollout part rubric_scaffold needs to know how many rollouts the run has: set its option "
+                "The rollout part 'rubric_scaffold' needs to know how many rollouts the run has: set its option "
                 "`steps` to that number."
             )
         late = self.alpha * (step / max(self.steps - 1, 1) - self.t0)
@@ -77,7 +77,7 @@ def _rubric(start: Start, play: Play) -> list[str]:
     items = () if problem is None else problem.meta.get("rubric", ())
     if not items:
         raise ConfigurationError(
-            "The rollout part rubric_scaffold needs problems with a rubric (meta['rubric']); the problem "
+            "The rollout part 'rubric_scaffold' needs problems with a rubric (meta['rubric']); the problem "
             f"{start.problem_id!r} does not have one."
         )
     return [f"{item['criterion']} ({item['points']:+g})" for item in items]

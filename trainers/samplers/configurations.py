@@ -68,7 +68,7 @@ class ConfigurationSpace:
         self.vary = {name: list(values) for name, values in vary.items()}
         if not self.vary or not all(self.vary.values()):
             raise ConfigurationError(
-                "generated_worlds needs at least one option to vary, with its values, easiest first: "
+                "The sampler 'generated_worlds' needs at least one option to vary, with its values, easiest first: "
                 'sampler.vary={"numbers": [2, 3, 4]}.',
                 option="vary",
             )

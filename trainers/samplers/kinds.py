@@ -104,7 +104,7 @@ def _fields(problems: ProblemSource | None, by: str) -> dict[str, list[str] | Pr
     if not isinstance(problems, FiniteSource):
         raise ConfigurationError(
             "This sampler chooses between kinds of problems, which requires a mixture of sources or a finite source. "
-            'Set problems={"mix": [...]} or a file of problems, or use the sampler uniform.'
+            "Set problems={\"mix\": [...]} or a file of problems, or use the sampler 'uniform'."
         )
     found: dict[Any, list[str]] = {}
     for problem in problems:

@@ -88,7 +88,7 @@ def _chosen(problems: ProblemSource | None, pool: int, seed: int) -> list[str]:
     if problems is None:
         raise ConfigurationError(
             "This sampler records the results of each problem, but the environment has no source of problems and "
-            "chooses its problems by the seed. Use an environment with problems, or the sampler uniform."
+            "chooses its problems by the seed. Use an environment with problems, or the sampler 'uniform'."
         )
     rng = np.random.default_rng(np.random.SeedSequence([seed, pool, 3]))
     found: dict[str, None] = {}

@@ -75,8 +75,8 @@ register(
         name="clip_never",
         title="No token is ever clipped",
         looks_at="`clip/low` and `clip/high` of a run with several updates for each rollout",
-        rule="exactly 0 in all of at least 20 steps: with several updates at a useful learning rate, .1 to 2 % of the "
-        "tokens are clipped; with one update the ratio is 1 and 0 is right",
+        rule="exactly 0 in every step of a run with at least 20 steps: with several updates at a useful learning rate, "
+        ".1 to 2 % of the tokens are clipped; with one update the ratio is 1, so 0 is correct",
         severity="note",
         cause="A learning rate that is too low, or ratios that are computed against the current weights.",
         change=("--set optim.learning_rate=HIGHER",),

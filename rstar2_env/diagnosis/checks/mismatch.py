@@ -139,8 +139,8 @@ register(
         name="sampling_truncated",
         title="Training episodes are sampled from only a part of the vocabulary",
         looks_at="`rollout.top_p` and `rollout.top_k`",
-        rule="top-p below 1, or top-k above 0: the loss uses the probabilities of all tokens, of which the sampled "
-        "tokens are not a fair sample; `mismatch/logp_difference` does not show this",
+        rule="top-p below 1, or top-k above 0: the loss uses the probabilities of all tokens, but unlikely tokens are "
+        "never sampled, so the samples are biased; `mismatch/logp_difference` does not show this",
         severity="note",
         cause="Sampling options of an evaluation or of a model card that are used for training.",
         change=("--set rollout.top_p=1 --set rollout.top_k=0",),

@@ -192,10 +192,10 @@ register(
         name="reward_pays_format",
         title="The reward pays the format alone",
         looks_at="the rewards of right and wrong episodes of the same group, with and without one marked answer",
-        rule="over 5 steps, a right answer earns at most 5 % of the range of rewards more than a wrong answer in "
-        "the same format, and a right format earns at least 50 % of the range more than a wrong format",
+        rule="over 5 steps, a right answer raises the reward by at most 5 % of the range of rewards (compared with a "
+        "wrong answer in the same format), and a right format raises it by at least 50 % of the range",
         severity="error",
-        cause="A component for the format whose weight is much larger than that of the answer.",
+        cause="A component for the format whose weight is much larger than the weight of the answer.",
         change=("--set reward=return",),
         otherwise="A model that gives no right answer yet: groups without one are not counted.",
         needs=("episodes",),

@@ -88,8 +88,8 @@ register(
         name="curriculum_still",
         title="The curriculum does not move",
         looks_at="`sampler/level` or `sampler/stage`, and `rollout/pass_rate`",
-        rule="the same value in all of at least 20 steps, while more than 90 % of the episodes of the last 20 "
-        "steps are right: at such a rate few groups have a signal to learn from",
+        rule="the same value in every step of a run with at least 20 steps, while more than 90 % of the episodes of "
+        "the last 20 steps are right: at such a rate few groups have a signal to learn from",
         severity="warning",
         cause="A threshold of the curriculum that the pass rate does not reach, or results that do not "
         "reach the sampler.",

@@ -120,7 +120,7 @@ register(
         "variation is smaller",
         severity="warning",
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
-        "finding says which figures rose.",
+        "finding lists the metrics that rose.",
         change=("--set rollout.adaptive_in_flight=true", "--set rollout.max_in_flight=FEWER", "rstar2 doctor"),
         otherwise="Another program on the machine, or episodes with other proportions of tool time.",
         needs=("seconds/rollout|speed/generated_tokens_per_second",),

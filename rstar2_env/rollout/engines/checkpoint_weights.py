@@ -171,6 +171,6 @@ def check_names(names: Set[str], expected: Set[str] | None) -> None:
     if expected is not None and names != expected:
         odd = sorted(names ^ expected)
         raise ConfigurationError(
-            f"The new weights are not those of this model: {len(odd)} names are missing or unknown, for "
-            f"example {odd[0]!r}. Pass every weight of the model's state_dict, under its name there."
+            f"The new weights do not match this model: {len(odd)} names are missing or unknown, for example "
+            f"{odd[0]!r}. Pass all weights of the model's state_dict, with the names that they have in it."
         )

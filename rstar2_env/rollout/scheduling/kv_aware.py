@@ -48,7 +48,7 @@ class KvAware:
     def __init__(self, capacities: Sequence[int], *, margin: float = 3.0, overcommit: float = 16.0) -> None:
         if margin < 0 or overcommit < 1:
             raise ConfigurationError(
-                f"The scheduler kv_aware needs margin >= 0 and overcommit >= 1; got margin={margin!r} and "
+                f"The scheduler 'kv_aware' needs margin >= 0 and overcommit >= 1; got margin={margin!r} and "
                 f"overcommit={overcommit!r}."
             )
         self._capacities = np.array(capacities, dtype=float)

@@ -60,7 +60,7 @@ def events(harness: HookHarness) -> None:
 def binding(harness: HookHarness) -> None:
     """Check that ``bind`` does not change the run, and raises if the run lacks something that the hook needs."""
     _, run = harness.bound()
-    require(not run.done, f"bind changed the run ({run.done}); act in on_train_begin or later")
+    require(not run.done, f"`bind` changed the run ({run.done}); act in on_train_begin or later")
     hook = harness.make()
     if not hasattr(hook, "bind"):
         return

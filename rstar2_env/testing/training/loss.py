@@ -222,14 +222,14 @@ def figures(harness: LossHarness) -> None:
     found: Any = term.figures(tokens)
     other = term.figures(spoiled(tokens, harness.counted(term, tokens)))
     for name, pair in found.items():
-        require(isinstance(pair, tuple) and len(pair) == 2, f"the figure {name!r} is not a pair of sum and count")
+        require(isinstance(pair, tuple) and len(pair) == 2, f"the metric {name!r} is not a pair of sum and count")
         for value, same in zip(pair, other[name], strict=True):
-            require(not getattr(value, "requires_grad", False), f"the figure {name!r} has a gradient; detach it")
+            require(not getattr(value, "requires_grad", False), f"the metric {name!r} has a gradient; detach it")
             number = torch.as_tensor(value).double()
-            require(number.ndim == 0 and bool(number.isfinite()), f"the figure {name!r} is not a finite scalar")
+            require(number.ndim == 0 and bool(number.isfinite()), f"the metric {name!r} is not a finite scalar")
             require(
                 close(number, torch.as_tensor(same).double()),
-                f"the figure {name!r} depends on numbers outside the mask",
+                f"the metric {name!r} depends on numbers outside the mask",
             )
 
 

@@ -135,7 +135,7 @@ def rows(harness: RolloutHarness) -> None:
             for advantage in (0.5, np.linspace(-1, 1, tokens)):
                 made: Any = part.rows(episode, advantage)
                 right = isinstance(made, list) and all(isinstance(one, Row) for one in made)
-                require(right, f"rows returned {made!r:.80}; return a list of Row")
+                require(right, f"`rows` returned {made!r:.80}; return a list of Row")
                 for one in made:
                     lengths = {len(one.completion_ids), len(one.mask), len(one.logprobs)}
                     lengths |= {np.shape(one.advantage)[0]} if np.ndim(one.advantage) else set()

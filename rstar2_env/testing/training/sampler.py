@@ -73,7 +73,7 @@ def draws(harness: SamplerHarness) -> None:
         for count in (1, 5, 30):
             drawn: Any = sampler.draw(count)
             whole = isinstance(drawn, list) and all(isinstance(one, samplers.Start) for one in drawn)
-            require(whole, f"draw returned {drawn!r:.80}; return a list of Start")
+            require(whole, f"`draw` returned {drawn!r:.80}; return a list of Start")
             require(len(drawn) == count, f"draw({count}) returned {len(drawn)} starts")
             for one in drawn:
                 fits = type(one.seed) is int and 0 <= one.seed < 2**63
@@ -151,13 +151,13 @@ def figures(harness: SamplerHarness) -> None:
         for step in range(_STEPS):
             found: Any = sampler.figures()
             whole = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
-            require(whole, f"figures returned {found!r:.80}; return numbers by name")
+            require(whole, f"`figures` returned {found!r:.80}; return numbers by name")
             finite = all(isinstance(one, (int, float)) and math.isfinite(one) for one in found.values())
-            require(finite, f"figures returned {found!r:.80}; return finite numbers")
+            require(finite, f"`figures` returned {found!r:.80}; return finite numbers")
             steps = range(step, step + 1)
             require(
                 harness.run(sampler, steps) == harness.run(silent, steps),
-                "after a call of figures, it draws other starts",
+                "after a call of `figures`, it draws other starts",
             )
 
 

@@ -109,14 +109,14 @@ def settling(harness: SelectorHarness) -> None:
         for position in np.random.default_rng(_SEED).permutation(len(group)):
             ended[position] = group[position]
             settled: Any = selector.settled(ended, keep)
-            require(isinstance(settled, bool), f"{case}, settled returned {settled!r}")
+            require(isinstance(settled, bool), f"{case}, `settled` returned {settled!r}")
             require(
                 settled or not before,
                 f"{case}, the group was settled, but is not settled after one more episode has ended",
             )
             before = settled
     group = group_of(MIXTURES["half right"])
-    require(not selector.settled([None] * len(group), 4), "settled is true before an episode has ended")
+    require(not selector.settled([None] * len(group), 4), "`settled` returns true before an episode has ended")
 
 
 def reasons(harness: SelectorHarness) -> None:
@@ -127,7 +127,7 @@ def reasons(harness: SelectorHarness) -> None:
             return
         chosen = harness.choose(group, keep, selector)
         given: Any = selector.reasons(group, keep, chosen)
-        require(isinstance(given, Mapping), f"{case}, reasons returned {given!r:.80}; return a dict by position")
+        require(isinstance(given, Mapping), f"{case}, `reasons` returned {given!r:.80}; return a dict by position")
         left = set(range(len(group))) - set(chosen)
         require(set(given) == left, f"{case}, it left out {sorted(left)} and gave reasons for {sorted(given)}")
         require(all(isinstance(why, str) and why for why in given.values()), f"{case}, a reason is not a str: {given}")
@@ -141,15 +141,17 @@ def weighed(harness: SelectorHarness) -> None:
             return
         before = copy.deepcopy(group)
         told: Any = selector.weighed(group, keep)
-        require(isinstance(told, Mapping), f"{case}, weighed returned {told!r:.80}; return a dict by position")
-        require(set(told) <= set(range(len(group))), f"{case}, weighed has positions {sorted(told)}, not all in range")
+        require(isinstance(told, Mapping), f"{case}, `weighed` returned {told!r:.80}; return a dict by position")
+        require(
+            set(told) <= set(range(len(group))), f"{case}, `weighed` returned positions out of range: {sorted(told)}"
+        )
         finite = all(
             isinstance(name, str) and isinstance(number, (int, float)) and math.isfinite(number)
             for numbers in told.values()
             for name, number in numbers.items()
         )
-        require(finite, f"{case}, weighed returned {told!r:.80}; return finite numbers by name")
-        require(group == before, f"{case}, weighed changed the episodes")
+        require(finite, f"{case}, `weighed` returned {told!r:.80}; return finite numbers by name")
+        require(group == before, f"{case}, `weighed` changed the episodes")
 
 
 def pickling(harness: SelectorHarness) -> None:

@@ -178,7 +178,7 @@ def test_an_episode_whose_judge_does_not_answer_is_unavailable_and_says_why(when
     assert episode.step(answer("7"), step)
     assert (episode.failed, episode.correct) == (True, False)
     assert "503" in episode.error
-    assert "left out of the figures" in caplog.text
+    assert "left out of the metrics" in caplog.text
     with pytest.raises(EpisodeOverError, match=r"reset\(\)"):
         env.step(answer("7"))
     env.reset(seed=1)

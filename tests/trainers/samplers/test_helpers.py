@@ -83,7 +83,7 @@ class TestListed:
         assert all(source.get(name).id == name for name in one.ids)
 
     def test_an_environment_without_problems_is_refused_with_advice(self) -> None:
-        with pytest.raises(ConfigurationError, match="sampler uniform"):
+        with pytest.raises(ConfigurationError, match="sampler 'uniform'"):
             Listed(None, None, 8, 0)
         with pytest.raises(ConfigurationError, match="no problem to draw"):
             Listed([], None, 8, 0)

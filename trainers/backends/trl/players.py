@@ -86,7 +86,7 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
     source = problem_source(config, "train")
     if source is None:
         raise ConfigurationError(
-            "A part of this run needs the gold answer of each problem, but the environment does not have "
+            "A component of this run needs the gold answer of each problem, but the environment does not have "
             "a source of problems: choose an environment that has one, such as rstar2/MathTool-v0.",
             option="env",
         )
@@ -95,7 +95,7 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
         gold = source.get(problem_id).answer
         if not gold.strip():
             raise ConfigurationError(
-                "A part of this run needs the gold answer of each problem, but the problem "
+                "A component of this run needs the gold answer of each problem, but the problem "
                 f"{problem_id!r} does not have one: remove the problem, or add its answer.",
                 option="env",
             )

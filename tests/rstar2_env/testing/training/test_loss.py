@@ -144,7 +144,7 @@ MUTANTS = [
     (UpsideDown, "trains", "a higher log-prob does not lower the loss"),
     (TrainsWithoutAnAdvantage, "trains", "where the advantage is zero"),
     (FiguresWithAGradient, "figures", "has a gradient; detach it"),
-    (FiguresOfPadding, "figures", "the figure 'advantage' depends on numbers"),
+    (FiguresOfPadding, "figures", "the metric 'advantage' depends on numbers"),
     (ComparesWithItsOwnRows, "preparing", "processes"),
     (ForgetsItsState, "state", "has another loss"),
     (HoldsALambda, "pickling", "pickle"),

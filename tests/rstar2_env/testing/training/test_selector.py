@@ -173,11 +173,11 @@ MUTANTS = [
     (MarksTheEpisodes, "purity", "it changed the episodes"),
     (ChangesItsMind, "settling", "is not settled after one more episode has ended"),
     (SettlesAtOnce, "settling", "before an episode has ended"),
-    (SaysACount, "settling", "settled returned 1"),
+    (SaysACount, "settling", "`settled` returned 1"),
     (TellsOfTheChosen, "reasons", "gave reasons for"),
     (WeighsByInfinity, "weighed", "return finite numbers by name"),
     (WeighsAStranger, "weighed", "not all in range"),
-    (MarksWhatItWeighs, "weighed", "weighed changed the episodes"),
+    (MarksWhatItWeighs, "weighed", "`weighed` changed the episodes"),
     (HoldsALambda, "pickling", "pickle"),
     (ForgetsItsCount, "state", "loaded the state"),
 ]

@@ -42,7 +42,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
         if len(ctx.to_save) != len(_SAVED):
             raise Rstar2Error(
                 "This version of TRL is not supported: its fused head (the output layer computed "
-                "together with the loss) saves other values than that of TRL 1.16. Install trl 1.16."
+                "together with the loss) saves other values than the fused head of TRL 1.16. Install trl 1.16."
             )
         mean = mean - ctx.to_save[_SAVED.index("log_z")]
         ctx.mark_non_differentiable(*(one for one in (squares, mean, top) if one is not None))
@@ -71,8 +71,8 @@ def _replacing(method: FunctionType) -> FunctionType:
     if absent := _REPLACED.keys() - set(method.__code__.co_names):
         raise Rstar2Error(
             "This version of TRL is not supported: its fused head (the output layer computed together "
-            f"with the loss) does not use {', '.join(sorted(absent))}, as that of TRL 1.16 does. Install "
-            "trl 1.16."
+            f"with the loss) does not use {', '.join(sorted(absent))}, which the fused head of TRL 1.16 "
+            "uses. Install trl 1.16."
         )
     found = FunctionType(
         method.__code__, {**vars(utils), **_REPLACED}, method.__name__, method.__defaults__, method.__closure__
