@@ -127,7 +127,7 @@ class ChatCodec:
         """Return ids and mask of a finished conversation, as if an engine had generated its turns.
 
         Args:
-            messages: Optionally a system message; a user message; then policy and environment alternately.
+            messages: Optionally a system message; a user message; then messages of policy and environment alternately.
             learned: For each turn of the policy, whether the mask is 1 on its tokens; ``None`` means 1 for all turns.
 
         Returns:

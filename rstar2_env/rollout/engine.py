@@ -1,4 +1,4 @@
-"""The interface of inference engines, which continue token ids; sampling parameters and generated turns."""
+"""The interface of inference engines, which generate turns from token ids; sampling parameters; generated turns."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         """End a session and delete its state; an unknown name is ignored."""
 
     def _submit_many(self, jobs: Sequence[Job]) -> Sequence[PendingJob]:
-        """Start several jobs; if one cannot be started, drop those that were, and raise its error."""
+        """Start several jobs. If one cannot be started, drop the jobs that were started before, and raise its error."""
         pending: list[PendingJob] = []
         try:
             for job in jobs:
@@ -191,7 +191,7 @@ class BaseSandbox(Sandbox, abc.ABC):
     # Methods that a provider calls
 
     def _started(self) -> None:
-        """Register the sandbox to be closed at exit and marked as closed in forks; warn about missing isolation."""
+        """Register the sandbox to be closed at exit, and to count as closed in forks; warn about missing isolation."""
         _open.add(self)
         # Exit hooks run in the reverse order of their registration. This hook is registered again, so that it runs
         # before the hooks of libraries that a sandbox needs, such as Ray's.

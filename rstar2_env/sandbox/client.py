@@ -32,7 +32,7 @@ class _Ticket:
         self.frame = encode_job(call_id, job)
         self.session = job.session
         self.key = call_id if job.session is None else job.session
-        """Frames with the same key, so also those of all calls of one session, are sent in order."""
+        """Key for ``SendQueue``, which sends frames with the same key, such as all calls of a session, in order."""
         self.future: Future[Outcome] = Future()
         self.attempts = 0
 

@@ -30,7 +30,7 @@ class Connection:
     """A running warden, and the thread that exchanges messages with it.
 
     Args:
-        host: Host of the warden.
+        host: Starts the warden, and ends it.
         on_outcome: Called in the connection's thread with the header and blobs of each outcome.
         on_call_lost: Called in the connection's thread with the id of a call that was lost through no fault of its
             program, and the reason.
@@ -78,7 +78,7 @@ class Connection:
         """Send a frame without blocking; if the socket's buffer is full, the connection's thread sends the rest.
 
         Args:
-            frame: The frame.
+            frame: Bytes of the frame, as ``wire.pack`` returns them.
             key: See ``SendQueue.append``.
         """
         with self._lock:

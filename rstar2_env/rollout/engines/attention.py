@@ -167,9 +167,9 @@ def packed_attention(
 
     Args:
         module: The attention layer.
-        query: (1, query heads, tokens, head size).
-        key: The cache: (slots, heads, columns, head size).
-        value: Like ``key``; its head size may differ.
+        query: Queries of the pass: (1, query heads, tokens, head size).
+        key: Keys in the cache: (slots, heads, columns, head size).
+        value: Values in the cache, with the same shape except for the head size.
         attention_mask: Not used.
         dropout: Not used in evaluation.
         scaling: Factor of the attention scores; ``None`` means 1 / sqrt(head size).

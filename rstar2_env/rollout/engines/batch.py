@@ -148,7 +148,7 @@ class RunningBatch:
 
 
 def _candidates(requests: Sequence[Request], logprobs: Tensor) -> dict[int, list[float]]:
-    """Return the log-probabilities of the most likely tokens, by row, for requests that measure their next token."""
+    """Return the log-probabilities of the most likely tokens, by row, for requests that ask for them at this token."""
     wanted = {
         row: request.params.candidates
         for row, request in enumerate(requests)

@@ -37,8 +37,8 @@ FEW_DEAD = 8
 """Number of unused slots that attention may always read: up to this number, no requests are moved."""
 
 OLD = 1
-"""A kept sequence is dropped before the cache grows if this many requests per slot have begun since its last use: its
-episode has most likely ended."""
+"""Number of requests per slot. If more have begun since a kept sequence was last used, its episode has most likely
+ended, and the sequence is dropped before the cache grows."""
 
 COLUMNS = 16
 """The number of columns (token positions per slot) is rounded up to a multiple of this number."""

@@ -31,7 +31,7 @@ def key_of(ids: Sequence[int]) -> Key:
 
 
 class PrefixIndex(Generic[V]):
-    """A mapping that can find the key with the longest common prefix, in logarithmic time."""
+    """A mapping that can find the key that shares the longest prefix with a given key, in logarithmic time."""
 
     def __init__(self) -> None:
         # In sorted order, the key with the longest common prefix is adjacent to the position of the search key.
@@ -126,11 +126,14 @@ class PrefixPool:
         return next(iter(self))
 
     def best(self, key: Key, number: int = 0) -> tuple[CachedSequence | None, int]:
-        """Return the entry with the longest common prefix, and the number of common tokens; marks the entry as used.
+        """Find the entry that shares the longest prefix with ``key``, and mark it as used.
 
         Args:
             key: The token ids of a prompt.
             number: The current time, on the caller's clock.
+
+        Returns:
+            The entry, or ``None``, and the number of common tokens.
         """
         entry, common = self._index.best(key)
         if entry is not None:

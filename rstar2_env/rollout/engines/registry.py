@@ -36,7 +36,7 @@ class EngineKind:
     """A registered kind of inference engine: how to create it, and its properties.
 
     Attributes:
-        summary: Description of the kind in lists, one line.
+        summary: Description of the kind in one line, for lists.
         make: Creates an engine of this kind.
         takes: Function that imports and returns the function or class whose parameters are the engine's options.
         shares_weights: Whether the engine computes with the module that was passed to ``make``. If not, a trainer must

@@ -179,7 +179,7 @@ class TransformersEngine:
         return int(self.model.config.get_text_config().vocab_size)
 
     def capacity(self) -> int:
-        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or as measured with an empty cache."""
+        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or the last measured number."""
         return self._batch.max_tokens
 
     def forget(self) -> None:

@@ -41,8 +41,8 @@ class Stay:
 class SchedulingPolicy(Protocol):
     """Chooses engines for episodes.
 
-    A policy is created with the cache capacity of each engine in tokens. Its other methods are called when the event
-    happens that they record.
+    A policy is created with the cache capacity of each engine in tokens. ``place`` is called for waiting episodes, and
+    each other method when the event happens that it records.
     """
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:

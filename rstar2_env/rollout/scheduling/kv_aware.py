@@ -33,10 +33,9 @@ class KvAware:
     """Scheduling policy that chooses the engine with the most cache capacity beyond its forecast need.
 
     An episode waits while no engine has enough. The need of an engine's episodes is forecast from the observed lengths.
-    For each future time, each episode's tokens
-    at that time are multiplied by the probability that the episode still runs, and summed over the episodes; ``margin``
-    standard deviations are added. The forecast is the maximum over these times. Without observations, every episode is
-    assumed to reach its maximum.
+    For each future time, each episode's tokens at that time are multiplied by the probability that the episode still
+    runs, and summed over the episodes; ``margin`` standard deviations are added. The forecast is the maximum over these
+    times. Without observations, every episode is assumed to reach its maximum.
 
     Args:
         capacities: Number of tokens that the cache of each engine holds.

@@ -1,10 +1,11 @@
 """Estimates the distribution of episode lengths from ended and running episodes.
 
 Lengths are fractions of the maximum length of an episode, in ``BUCKETS`` equal steps. Short episodes end first, so the
-mean over ended episodes is too low while many still run; the life-table estimate (E. L. Kaplan and P. Meier,
-Nonparametric estimation from incomplete observations, 1958; an episode still inside a bucket counts as half) includes
-the lengths that running episodes have already reached. Without observations an episode is assumed to continue. Old
-episodes lose weight slowly, since lengths change as a policy learns. Not covered: lengths that depend on the problem.
+mean over ended episodes is too low while many still run. The life-table estimate (E. L. Kaplan and P. Meier,
+Nonparametric estimation from incomplete observations, 1958) includes the lengths that running episodes have already
+reached; an episode that is still inside a bucket counts there as half. Without observations an episode is assumed to
+continue. Old episodes lose weight slowly, since lengths change as a policy learns. Not covered: lengths that depend on
+the problem.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def check_row(
     """Check one row that a run trained on, and yield the findings.
 
     Args:
-        row: The row.
+        row: Token ids, mask and log-probabilities of the row.
         episode: Episode of the row, if the row contains the whole episode.
         codec: Converter of the chat template with which the episode was played; ``None`` skips the checks against it.
         vocabulary: Number of valid token ids; ``None`` if unknown.

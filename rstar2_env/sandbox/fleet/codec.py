@@ -19,7 +19,7 @@ from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.limits import Limits
 
 PROTOCOL = 1
-"""Version of the messages between client and server; incremented when an older one could misread a message."""
+"""Version of the messages between client and server; incremented if an older version could misread a new message."""
 _LIMITS = tuple(item.name for item in fields(Limits))
 _OUTCOME = {item.name: item.default for item in fields(Outcome) if item.name != "status"}
 

@@ -11,7 +11,7 @@ def lock_folder(folder: str, owner: int | None = None) -> int:
     """Lock a folder until the returned file descriptor is closed, or until this process ends.
 
     Args:
-        folder: The folder.
+        folder: Path of an existing folder.
         owner: Id of the user to whom the folder must belong; ``None`` for any user.
 
     Raises:

@@ -38,7 +38,7 @@ class SendQueue:
         """Add a frame to the queue.
 
         Args:
-            frame: The frame.
+            frame: Bytes of the frame, as ``wire.pack`` returns them.
             key: The frame is written after all earlier frames with an equal key; ``None`` if the order does not matter.
         """
         is_long = len(frame) > PART_BYTES

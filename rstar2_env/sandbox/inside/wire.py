@@ -159,7 +159,7 @@ class FrameReader:
         return frames
 
     def _join(self, frame: Frame) -> Frame | None:
-        """Return a frame; for the last part of a long frame, the long frame; for any other part, ``None``."""
+        """Return a frame that is not a part; for the last part, return the joined frame; for other parts, ``None``."""
         number = frame.header.get("part_of")
         if number is None:
             return frame

@@ -86,7 +86,7 @@ class LocalProcess(Host):
         return stderr
 
     def abandon(self) -> None:
-        """In a process forked while the warden was being started: close the copy of the warden's end of the socket."""
+        """Close the warden's end of the socket, which a process that is forked during the start inherits."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)

@@ -167,7 +167,7 @@ class Nodes:
                 self._starting[name] = asyncio.create_task(self._join(found[name]))
 
     async def _join(self, where: RayNode) -> None:
-        """Start a server on a node that joined later or whose actor died; if that fails, pause it and log a warning."""
+        """Start a server on a node that joined later or whose actor died; if that fails, warn, and retry later."""
         try:
             await self._start(where)
         except (SandboxUnavailableError, ConfigurationError) as error:

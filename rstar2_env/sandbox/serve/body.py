@@ -108,7 +108,7 @@ async def _read(request: Request, max_bytes: int) -> bytes:
 
 
 def _whole(digits: str) -> int:
-    """Read a whole number of limited length, since the time grows with the square of the number of digits."""
+    """Convert digits to an integer; refuse too many, since the time grows with the square of their number."""
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"an integer has {len(digits)} digits; at most {_MOST_DIGITS} are accepted")
     return int(digits)

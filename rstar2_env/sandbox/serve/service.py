@@ -41,7 +41,8 @@ class ServedCall:
 
     Attributes:
         id: Id that the client chose.
-        answer: Outcome or refusal of the call, encoded as a line of JSON; ``None`` before, and once it is forgotten.
+        answer: Outcome or refusal of the call, encoded as a line of JSON; ``None`` until it is known, and again after
+            it is forgotten.
         outcome: The outcome, only while the watchers are notified; ``None`` if the call did not run.
     """
 

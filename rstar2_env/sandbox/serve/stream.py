@@ -16,8 +16,8 @@ from rstar2_env.sandbox.messages import lost
 from rstar2_env.sandbox.serve.service import ServedCall, Service
 
 _GATHER_S = 0.01
-"""Seconds for which outcomes are collected to be sent together if calls wait in the queue, since for short calls a
-packet is expensive."""
+"""Seconds for which outcomes are collected if calls wait in the queue. They are sent together, since the cost of a
+packet matters for short calls."""
 _FORGOTTEN = lost("The call has run, but its outcome is no longer kept.", 1)
 _UNREAD = lost("The call has run, but the client did not read the outcomes of this request fast enough.", 1)
 

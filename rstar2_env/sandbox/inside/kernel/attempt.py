@@ -1,4 +1,4 @@
-"""Tries an action in a forked process, to find by trial, not by version, whether the kernel supports a layer."""
+"""Tries an action in a forked process: only a trial, not the kernel's version, shows whether a layer is supported."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class ControlGroups:
 
 
 def _version_2() -> dict[str, str]:
-    """Return the nearest version 2 group, from this process's own upwards, below which groups can be created."""
+    """Return the folder of the nearest version 2 group in which groups can be created: of this process, or above it."""
     mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
     own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:

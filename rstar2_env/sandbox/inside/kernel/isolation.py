@@ -158,7 +158,7 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.PreparedCalls:
-    """Prepare the change to a separate user, which drops all capabilities, and the SIGKILL when the parent ends."""
+    """Prepare the calls that change to a separate user without capabilities, and request SIGKILL if the parent ends."""
     calls = linux.PreparedCalls()
     if user:
         calls.add("setgroups", 0, None)

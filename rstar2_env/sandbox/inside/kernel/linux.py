@@ -188,11 +188,11 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, dat
     """Mount a file system.
 
     Args:
-        source: Source of the mount.
+        source: Device, or folder to bind; any text for a file system without a device, such as tmpfs.
         target: Mount point.
         kind: File system type.
-        flags: Bits of ``MS_*``.
-        data: Options of the file system.
+        flags: Sum of constants ``MS_*``.
+        data: Options of the file system, such as ``size=4k``.
     """
     encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
     _call("mount", *encoded[:3], ctypes.c_ulong(flags), encoded[3])

@@ -200,7 +200,7 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
 
 
 def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
-    """Return the first number and the block of each range, and of each gap between ranges (ENOSYS), in order."""
+    """Return, in order, the first number and the instructions of each range and each gap; a gap returns ENOSYS."""
     leaves: list[tuple[int, list[Instruction]]] = []
     end = 0
     for low, high, block in sorted(ranges, key=lambda found: found[0]):

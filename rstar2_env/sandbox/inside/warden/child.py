@@ -97,9 +97,9 @@ class Session:
         held: Whether the session counts towards the limits on sessions.
         memory: Bytes of memory that the session counts towards the memory limit of all sessions.
         note: Note for the outcome of the next cell.
-        signalled: Whether an interrupt was ordered but may not yet be sent; the next cell must wait, so that the
-            interrupt does not reach it.
-        deadline_at: Time of the current deadline timer.
+        signalled: Whether an interrupt was ordered, and it is not confirmed yet that it was sent; the next cell must
+            wait, so that the interrupt does not reach it.
+        deadline_at: Time at which the current deadline timer fires; 0 if there is none.
     """
 
     name: str
@@ -117,8 +117,8 @@ class Child:
     """The warden's record of one child process, from the order to fork it until all its processes have ended.
 
     Args:
-        number: Number of the child.
-        slot: Slot of the child.
+        number: Number that identifies the child in orders and replies.
+        slot: Slot whose user, control group and working folder the child uses.
         file_bytes: Size of its private file system in bytes.
         parent: Process from which it is forked.
     """

@@ -94,7 +94,7 @@ class Sessions:
         """Handle the end of a session's process; calls that wait get a new process.
 
         Args:
-            session: The session.
+            session: The session whose process has ended.
             why: The reason, for the outcome of the next call; ``None`` if it was already reported.
             state: State of the session in the outcome of the next call (see ``note_end``).
         """

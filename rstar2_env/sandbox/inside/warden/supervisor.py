@@ -32,7 +32,7 @@ from .stream import Stream
 _READ = 1 << 18
 _TICK_S = 1.0
 _STREAMS_CLOSE_S = 2.0
-"""Seconds after the end of a child after which its output pipes are closed, even if another process holds them open."""
+"""Seconds from a child's end until the warden closes its output pipes, even if another process holds them open."""
 
 
 @dataclass(eq=False)
@@ -312,7 +312,7 @@ class WardenSupervisor:
             self._pool.release(child)
 
     def _on_parent_settled(self, parent: Parent) -> None:
-        """Dispatch after a parent became ready; if it could not be started, move its calls to another parent."""
+        """Dispatch calls after a parent became ready; if it could not be started, first move its calls elsewhere."""
         if not parent.ready:
             self._queue.move(parent, self.parents.first)
         self._dispatch()

@@ -18,7 +18,7 @@ _SEEDED = ("numpy.random", "sympy.core.random")
 
 
 _current = [0]
-"""The seed (the only element) for the generators of modules that are imported later."""
+"""List whose only element is the seed for the generators of modules that are imported later."""
 _generator: Any = random._inst  # the generator behind the functions of ``random``
 _seed_random = super(random.Random, _generator).seed
 

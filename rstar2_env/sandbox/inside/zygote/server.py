@@ -24,7 +24,7 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""Seconds that orphaned processes have to end when this parent process ends, and seconds between two checks for it."""
+"""Seconds that orphaned processes have to end when this parent process ends, and seconds between two checks of them."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
@@ -227,7 +227,7 @@ class ZygoteServer:
             self._bounded.add(tree.number)
 
     def _deprioritize(self, tree: _Tree) -> None:
-        """Lower the CPU weight of a process tree, including newly started processes; reply with the time it waited."""
+        """Lower the CPU weight of a process tree, also of new processes; report how long the tree waited for a core."""
         if tree.ended or tree.killed:
             return
         tree.lowered = tree.lowered or LoweredTree(tree.main, tree.init)

@@ -85,7 +85,7 @@ class Watch:
 
 
 class _TreeSum:
-    """Sum of a resource over the processes of a tree. If one check has no time for all processes, the next continues.
+    """Sum of a resource over the processes of a tree. If a check has no time to read all of them, the next continues.
 
     Args:
         read: Returns the amount of each object that one process uses, by the object's id (of a pipe, a file, or the
