@@ -356,7 +356,7 @@ def _parent(value: Any) -> tuple[int, int]:
 
 
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
-"""The field of each key of a record whose field has another name."""
+"""The name of the field for each key of a record that is named differently from its field."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "group": read.number,
     "seed": read.or_none(read.number),
@@ -385,7 +385,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "usage": read.dict_of(read.decimal),
     "shown": read.text,
 }
-"""As ``_READERS``, for the keys that files of earlier versions lack: the field of a missing key gets its default."""
+"""Like ``_READERS``, for keys that files of earlier versions lack: if a key is missing, its field gets the default."""
 
 
 Group = Sequence[Episode]

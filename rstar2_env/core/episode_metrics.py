@@ -20,7 +20,7 @@ is 0."""
 ENDS = ("answered", "no_answer", "turns", "tokens", "time", "terminated", "truncated", "unavailable", "cancelled")
 """The values of ``Episode.end`` that training always counts; an environment may define further ones."""
 CUT_ENDS = frozenset({"tokens", "turns", "time", "truncated"})
-"""The values of ``Episode.end`` for which a budget was exhausted."""
+"""The values of ``Episode.end`` that mean that a budget was exhausted."""
 
 _WORDS = 4
 

@@ -54,8 +54,8 @@ class UnknownNameError(Rstar2Error, KeyError):
     Args:
         kind: Kind of part that the name should refer to ("agent"), for the message.
         name: The name that is not registered.
-        known: All registered names, from which the message suggests.
-        cutoff: Similarity from which a name is suggested, as in ``difflib.get_close_matches``.
+        known: All registered names; the message suggests the nearest.
+        cutoff: Least similarity of a suggested name, as in ``difflib.get_close_matches``.
         listed_by: Command that lists the names, if there is one; the message names it instead of more than
             ``MOST_LISTED`` names.
     """

@@ -18,8 +18,8 @@ class Manner:
         chunk: Maximum number of policy tokens to play, without those shared with a parent. Playing stops after these
             tokens, or after the environment has answered a turn that ends earlier; the episode then ends with
             ``OPEN``. ``None`` plays to the end.
-        candidates: Number of the most likely tokens whose entropy is measured at the start of each turn
-            (``Turn.entropy``); 0 measures nothing.
+        candidates: Number of most likely tokens over which the entropy at the start of each turn (``Turn.entropy``) is
+            measured; 0 measures nothing.
         measured_tokens: Number of tokens at the start of a turn over which entropy is measured.
         stale: Probability that a turn is generated with older weights, sampled for each turn (``Turn.stale``).
     """

@@ -44,7 +44,7 @@ HIGHEST_LIMITS: Mapping[str, Any] = MappingProxyType(
         "file_mb": 1024,
     }
 )
-"""Highest limits of programs that data may set, and by default a client of a sandbox server: see ``sandbox.Limits``."""
+"""Highest limits of programs (``sandbox.Limits``) that data, and by default clients of a sandbox server, may set."""
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
 _ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
 _SERVER = re.compile(r"""(?<![\w.-])mcp:\S""")
@@ -66,7 +66,7 @@ _SETTING = re.compile(r"""(?<!\w)(\w+)["']?\s*[=:]\s*["']?(?=([^\s,;+"')\]}]*))"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _WRITES = re.compile(r"(?<![\w.-])record_episodes(?![\w.-])")
-"""Matches the name of a part that writes a file whose path its options state."""
+"""Matches the name of a part that writes a file to a path in its options."""
 _ENGINE_OPTIONS = frozenset(
     {
         *("max_rows", "seed", "max_prefill_tokens", "max_tokens_in_cache", "cache_share", "idle_s", "threads"),

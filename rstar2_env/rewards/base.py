@@ -98,7 +98,7 @@ Reward: TypeAlias = Callable[[Episode, RewardContext], "Score | Awaitable[Score]
 """Scores an episode; ``episode.reward`` is the environment's own return. ``None`` means that there is nothing to
 score. The attribute ``needs``, a set of ``Need``, declares the parts of the context that the component reads. A
 component that needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment can be pickled only if
-the component is a function of a module, or an object of a class of a module."""
+the component is a function, or an instance of a class, that a module defines at its top level."""
 
 
 class GroupOutcome(Protocol):

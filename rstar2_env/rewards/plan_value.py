@@ -2,8 +2,8 @@
 
 The score is the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up
 to the end of its plan. It is added to the rewards for the outcome and the format. Every scored episode needs
-``rollouts`` further episodes, even if two episodes have the same plan. An episode without a plan earns 0. The paper
-does not state the weights of the sum; here all are 1.
+``rollouts`` further episodes, even if two episodes have the same plan. An episode without a plan, or with nothing after
+its plan, earns 0. The paper does not state the weights of the sum; here all are 1.
 """
 
 from __future__ import annotations

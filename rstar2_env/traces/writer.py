@@ -50,10 +50,10 @@ class Trace:
 
     Attributes:
         index: Number of the trace among all requested traces, including dropped traces.
-        problem_id: The problem.
-        messages: System, user, policy and tool, in order.
+        problem_id: Id of the problem.
+        messages: Messages of the system, the user, the policy and the tool, in order.
         reward: Reward of the environment.
-        end: End of the episode.
+        end: How the episode ended; see ``Episode.end``.
         statuses: Status of each call.
         answer_tags: Number of marked answers.
         call_mistake: The mistake in the first call, which the next call corrects; ``None`` if there is none.

@@ -27,7 +27,7 @@ _TEXTS = (
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or the error that caused it, reports a full disk, quota or ``ulimit -f``."""
+    """Whether an error, or the error that caused it, reports a full disk, an exhausted quota or ``ulimit -f``."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

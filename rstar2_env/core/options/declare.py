@@ -327,7 +327,7 @@ def _kinds(hint: Any) -> list[Any]:
 
 
 def _nested(name: str, value: Mapping[str, Any], hint: Any, *, passed_on: bool) -> Any:
-    """Convert a dict to a record, or type its values, if the annotation requires it."""
+    """Convert a dict to a record, or parse and check its values, if the annotation requires it."""
     if says_nothing(hint):
         return value if passed_on else read_loosely(value)
     record = next((member for member in members(hint) if is_record(member)), None)

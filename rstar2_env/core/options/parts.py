@@ -3,8 +3,8 @@
 A part is written as ``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or
 ``{"name": ..., key: value}``, as in a TOML table. Brackets, braces and quotes protect their content, so a value may be
 JSON (``rate={"lost": 0.1}``), and an item of a list may be a part with options
-(``(tool_use:each=0.1)+answer_format``). The name may refer to user code: see ``user_code``. Values are typed by the
-signature of the part: see ``options``.
+(``(tool_use:each=0.1)+answer_format``). The name may refer to user code: see ``user_code``. The signature
+of the part determines the types of the values: see ``declare``.
 """
 
 from __future__ import annotations

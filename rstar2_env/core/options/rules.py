@@ -293,7 +293,7 @@ def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
 
 
 def dict_in_text(name: str, known: Iterable[str] = ()) -> str:
-    """Describe how text sets an option that is a dict, as an ending of a message.
+    """Describe, as an ending of a message, how to set an option that is a dict in text.
 
     Args:
         name: The option, as the user wrote it.

@@ -258,7 +258,7 @@ def is_class_with(*methods: str) -> Callable[[Any], bool]:
 
 
 def is_called_with(arguments: int, *, coroutine: bool = False) -> Callable[[Any], bool]:
-    """Return a test for functions and for classes with callable instances that accept so many positional arguments.
+    """Return a test for functions, or classes with callable instances, that accept ``arguments`` positional arguments.
 
     Args:
         arguments: The number of arguments.

@@ -18,8 +18,8 @@ class Decision:
 
     Attributes:
         kept: Whether the episode was selected for training.
-        reason: Why the episode was not selected: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``,
-            ``"equal"``, …).
+        reason: Why the episode was not selected, in a word that the selector defines (``"quota"``, ``"draw"``,
+            ``"penalty"``, ``"equal"``, …).
         round: Number of the round in which the episode's group was played; 0 for the step's first groups, more for
             groups that were played later to replace unusable ones.
         advantage: Advantage of the episode, or the mean over its tokens; ``None`` if it has none.

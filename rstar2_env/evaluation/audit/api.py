@@ -129,7 +129,7 @@ MOST_FINDINGS = 8
 
 
 def _confirmed(suspicions: Suspicions, until: float) -> tuple[list[AuditFinding], list[str]]:
-    """Run the program of each suspicion; return the findings, and a sentence about each suspicion not reproduced.
+    """Run each suspicion's program; return the findings, and a sentence about each suspicion that was not reproduced.
 
     After the time ``until`` (``time.monotonic``), a suspicion is skipped if its kind already has a finding.
     """

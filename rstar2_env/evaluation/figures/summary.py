@@ -44,7 +44,7 @@ class Estimate:
 
 
 _FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
-"""Figures whose field of ``Summary`` has another name."""
+"""The field of ``Summary`` for each figure that is named differently from its field."""
 
 
 @dataclass(frozen=True, slots=True)

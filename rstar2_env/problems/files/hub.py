@@ -102,7 +102,7 @@ def hub_rows(
     Args:
         repository: ``owner/name``.
         config: The configuration, if there are several; otherwise ``None``.
-        split: The data set's own name of a split.
+        split: Name of a split, as the data set names it.
         revision: Branch, tag or commit; ``None`` for the newest commit, or for the commit of the copy.
         download: Load the data set from the Hub; otherwise use only data on this machine.
         hub_folder: A folder of copies (see ``find_copy``); ``None`` for the cache of the Hub's libraries.

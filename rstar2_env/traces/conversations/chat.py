@@ -24,10 +24,10 @@ def messages(row: Mapping[str, Any]) -> list[Message]:
 
 
 def input_output(row: Mapping[str, Any]) -> list[Message]:
-    """Convert a row with ``input`` (messages or a text), ``output``, optional ``system_prompt``, and reasoning off.
+    """Convert a row with ``input`` (messages or a text), ``output`` and optionally ``system_prompt``; refuse reasoning.
 
     Raises:
-        UnusableError: The row cannot be read, or its output contains reasoning.
+        UnusableError: The row cannot be read, or its ``reasoning`` is ``on``, so that the output contains reasoning.
     """
     if row.get("reasoning") == "on":
         raise UnusableError("the output contains reasoning")

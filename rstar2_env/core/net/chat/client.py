@@ -66,7 +66,7 @@ class ChatClient:
         options: Options of the client.
 
     Attributes:
-        meter: Tokens and money so far.
+        meter: Counts the tokens and the cost so far.
 
     Raises:
         ConfigurationError: The address or a number is invalid, or the cache cannot be used.

@@ -1,4 +1,4 @@
-"""Probe for answers for which the grader raises an exception, or whose grade is not a number.
+"""Probe for answers that make the grader raise an exception, or whose grade is not a number.
 
 Covered: unusual texts, and every other answer of the audit. Gold answers that the grader cannot parse at all are not
 counted.

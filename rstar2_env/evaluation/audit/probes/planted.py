@@ -1,7 +1,7 @@
 """Probe that plants files: it writes files that the grader reads, with contents that could mean success.
 
 An agent could write the same files. They are the files that the target opens, examines, imports or runs, and new
-entries of the folders that it lists. In files that the target wrote itself, 0 and 1, and true and false, are exchanged.
+entries of the folders that it lists. In files that the target wrote itself, 0 is exchanged with 1, and true with false.
 A finding is a verdict that changes without an exception. Existing files of the user are never changed, and files that
 the audit creates outside its folder are removed again.
 """
@@ -122,7 +122,7 @@ def _text(path: Path) -> str:
 
 
 def _opposite(text: str) -> str:
-    """Return a text with 0 and 1, and false and true, exchanged; in JSON only the values."""
+    """Return a text in which 0 is exchanged with 1, and false with true; in JSON, only in the values."""
     try:
         return json.dumps(_turned(json.loads(text)))
     except (ValueError, RecursionError):

@@ -123,7 +123,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 
 
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
-    """Return a setup that calls a TRL reward function with one conversation as completion, and one-element columns."""
+    """Return a setup that calls a TRL reward function with one completion, a conversation, and one value per column."""
     names = what["names"]
     columns = [name for name in names if name in _COLUMNS] or (list(_COLUMNS) if what["any"] else [])
     known = {
