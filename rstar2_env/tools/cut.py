@@ -94,7 +94,7 @@ def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Toke
     """Keep ``limit`` characters or tokens of ``text``, and replace the rest with a note that states how long it was.
 
     Args:
-        text: Any text.
+        text: Text to cut; a short text is returned unchanged.
         limit: Number of characters or tokens to keep, not counting the note.
         omit: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
         tokenizer: Tokenizer, to count tokens; with ``None``, characters are counted.
@@ -124,7 +124,7 @@ def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> 
     """Keep the head and the tail of ``text``: the same as ``cut_text`` with its default ``omit``.
 
     Args:
-        text: Any text.
+        text: Text to cut; a short text is returned unchanged.
         limit: Number of characters or tokens to keep, head and tail together, not counting the note.
         tokenizer: Tokenizer, to count tokens; with ``None``, characters are counted.
     """

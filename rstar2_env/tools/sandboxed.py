@@ -102,7 +102,7 @@ class SandboxTool(ABC):
         return self._sandbox
 
     def _result(self, outcome: Outcome, note: str = "") -> ToolResult:
-        """Convert an outcome to a result whose text is the output, cut to ``max_output``, and then the whole note."""
+        """Convert an outcome to a result; its text is the output, cut to ``max_output``, and then the complete note."""
         text, left_out = cut_middle(
             outcome_text(outcome, noun=self.noun, limits=self._limits, traceback=self._traceback),
             self._max_output,

@@ -134,7 +134,7 @@ class Answers:
         """Return the findings of ``rstar2 diagnose`` that are known for a run; see ``queries.findings``.
 
         Args:
-            name: The run.
+            name: Name of the run.
             wait: Whether to wait until the findings for the run's present state are known.
 
         Raises:
@@ -248,7 +248,7 @@ def read_runs(
     cache: Path | None = None,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Iterator[Answers]:
-    """Read all runs below the given paths (for at most ``_READ_S`` seconds); within the block, provide their queries.
+    """Read all runs below the given paths, for at most ``_READ_S`` seconds; then yield ``Answers`` to query them.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.

@@ -13,7 +13,7 @@ def to_json(value: Any, *, ascii_only: bool = False) -> str:
     """Convert a value to JSON text; numbers that are not finite become null.
 
     Args:
-        value: The value.
+        value: Value from a file or a query.
         ascii_only: Escape all characters that a terminal may interpret, and all others outside ASCII.
 
     Raises:

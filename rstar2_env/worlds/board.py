@@ -20,7 +20,7 @@ class Board:
     Attributes:
         rows: Number of rows.
         columns: Number of columns.
-        need: Number of marks in a row that win.
+        need: Number of adjacent marks in a line (a row, a column or a diagonal) that win.
         drop: Whether a move names a column, in which the mark falls to the lowest free cell; otherwise a move names a
             cell.
     """
@@ -127,7 +127,7 @@ class BoardMatch:
         return int(text)
 
     def truths(self, move: int) -> tuple[frozenset[str], ...]:
-        """Return the moves with which the policy can win now, and those with which the opponent could on its turn."""
+        """Return two sets: the moves that win for the policy now, and those that would win for the opponent now."""
         return tuple(frozenset(map(str, self.rules.winning(self.board, mark))) for mark in (MINE, THEIRS))
 
     def play(self, move: int) -> str:

@@ -83,7 +83,7 @@ def line_at(path: Path, place: LinePosition) -> bytes:
 
 
 def _inside(file: IO[bytes], place: LinePosition) -> bytes:
-    """Return the bytes at a position in the gzip member at the current file offset; earlier bytes are discarded."""
+    """Return the bytes at ``place`` from the gzip member that starts at the current file offset."""
     reader, position, parts, wanted = zlib.decompressobj(wbits=31), 0, bytearray(), place.at + place.length
     while position < wanted and not reader.eof:
         raw = reader.unconsumed_tail or file.read(_PIECE)

@@ -1,4 +1,4 @@
-"""``RunFacts``: reads the small files of a run (options, state, metrics, events), and again only if they change."""
+"""``RunFacts``: reads the small files of a run (options, state, metrics, events); rereads a file only if it changed."""
 
 from __future__ import annotations
 

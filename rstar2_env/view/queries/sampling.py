@@ -53,7 +53,11 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
 
 
 def _history(db: sqlite3.Connection) -> dict[str, Any]:
-    """Return by step: all-correct, mixed and all-wrong groups, new problems, and the difficulty of seen problems."""
+    """Return the success, the kinds of groups and the problems at each step.
+
+    The problems are counted in two ways: those that were played for the first time, and all seen so far, by the kind of
+    their last group (all wrong, mixed, all correct).
+    """
     last: dict[int, str] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}
     found: dict[str, list[Any]] = {name: [] for name in ("steps", "success", "new_problems", "refilled")}
