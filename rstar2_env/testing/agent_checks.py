@@ -141,7 +141,7 @@ def determinism(harness: AgentHarness) -> None:
         one, other = (harness.play(harness.make(), env, seed) for _ in range(2))
         require(
             one == other,
-            f"two agents play seed {seed} differently; seed all random draws in reset(seed=). {_said(one, other)}",
+            f"two agents play the seed {seed} differently; seed all random draws in reset(seed=). {_said(one, other)}",
         )
 
 
@@ -254,7 +254,7 @@ def _said(one: AgentTranscript, other: AgentTranscript) -> str:
     for number, (left, right) in enumerate(zip(one, other, strict=False), 1):
         if left != right:
             return f"At turn {number}: {left[1][:_SHOWN]!r} and {right[1][:_SHOWN]!r}"
-    return f"One has {len(one)} turns and the other {len(other)}"
+    return f"One episode has {len(one)} turns, and the other has {len(other)}"
 
 
 _PROBLEM = Problem("sum", "6 times 7?", "42", meta={"expression": "6*7", "calculations": ["6*7=42"]})

@@ -143,7 +143,8 @@ def independence(harness: Harness) -> None:
     _spoil(info)
     _spoil(spoiled.step(script[0])[4])
     for env, whose in ((spoiled, "the same"), (harness.env(), "a new")):
-        require(harness.play(env, seed, script) == expected, f"changing a returned info changes {whose} instance")
+        same = harness.play(env, seed, script) == expected
+        require(same, f"changing an info that was returned changes {whose} instance")
 
 
 def pickling(harness: Harness) -> None:

@@ -93,7 +93,10 @@ def inputs(harness: SandboxHarness) -> None:
     code += "print(open('a/b.bin', 'rb').read() == bytes(range(256)))"
     outcome = harness.sandbox.run(Job(code, stdin=text, files={"a/b.bin": data}))
     _expect(code, outcome, ToolStatus.OK)
-    require(outcome.stdout.startswith("äöü €\U0001f600 "), f"standard input was printed as {outcome.stdout!r}")
+    require(
+        outcome.stdout.startswith("äöü €\U0001f600 "),
+        f"a program that copies its standard input printed {outcome.stdout!r}",
+    )
     require(outcome.stdout.endswith("True\n"), f"a file does not contain the bytes of Job.files: {outcome.stdout!r}")
     outcome = harness.sandbox.run(Job("import sys\nsys.stdout.buffer.write(b'a\\xffb')\nsys.stderr.write('warned')"))
     _expect("bytes that are not text", outcome, ToolStatus.OK, stdout="a�b", stderr="warned")
@@ -151,8 +154,8 @@ def replay(harness: SandboxHarness) -> None:
     """Check that the same seed gives programs the same random draws and hashes, and another seed different ones."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
-    require(first == again, f"one seed drew {first!r} and then {again!r}")
-    require(first.partition(" ")[0] != other.partition(" ")[0], f"two seeds drew the same: {first!r}")
+    require(first == again, f"one seed gave different random numbers: {first!r} and {again!r}")
+    require(first.partition(" ")[0] != other.partition(" ")[0], f"two seeds gave the same random numbers: {first!r}")
     require(first.partition(" ")[2] == other.partition(" ")[2], f"hashes differ between calls: {first!r}, {other!r}")
     late = "def f():\n    import random\n    return random.random()\nprint(f())"
     require(
@@ -166,7 +169,7 @@ def many_at_once(harness: SandboxHarness) -> None:
     sandbox = harness.sandbox
     outcomes = sandbox.run_many([Job(str(number)) for number in range(30)])
     _values("run_many", outcomes, range(30))
-    require(sandbox.run_many([]) == [], "run_many without jobs returns something")
+    require(sandbox.run_many([]) == [], "run_many without jobs returned outcomes")
     with ThreadPoolExecutor(8) as pool:
         _values("threads", list(pool.map(lambda number: sandbox.run(Job(str(number))), range(30))), range(30))
 
@@ -201,7 +204,7 @@ def event_loop(harness: SandboxHarness) -> None:
         return await harness.sandbox.arun(Job("print(1)"))
 
     begun = time.monotonic()
-    _expect("a call after 16 that were cancelled", asyncio.run(cancel()), ToolStatus.OK, stdout="1\n")
+    _expect("a call after 16 cancelled calls", asyncio.run(cancel()), ToolStatus.OK, stdout="1\n")
     require(time.monotonic() - begun < 30, "programs that slept 60 s continued after their calls were cancelled")
 
 
@@ -222,7 +225,7 @@ def mistakes(harness: SandboxHarness) -> None:
             except Exception as error:
                 raise AssertionError(f"{what} raises {type(error).__name__}: {error}") from error
             raise AssertionError(f"{what} does not raise ConfigurationError")
-    _expect("a call after the mistakes", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
+    _expect("a call after the invalid jobs", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
 
 
 def sessions(harness: SandboxHarness) -> None:
@@ -256,7 +259,7 @@ def sessions(harness: SandboxHarness) -> None:
 def isolation(harness: SandboxHarness) -> None:
     """Check that a program cannot reach anything outside: every escape attempt of ``rstar2 sandbox check`` fails."""
     if broken := [f"{trial.layer} ({trial.detail})" for trial in try_to_escape(harness.sandbox) if not trial.held]:
-        raise AssertionError(f"escapes succeed: {'; '.join(broken)}")
+        raise AssertionError(f"programs escaped from the sandbox: {'; '.join(broken)}")
 
 
 def survival(harness: SandboxHarness) -> None:
@@ -285,7 +288,7 @@ def closing(harness: SandboxHarness) -> None:
 def pickling(harness: SandboxHarness) -> None:
     """Check that a pickled copy has the same options, and that closing the copy does not affect the original."""
     with harness.adopt(pickle.loads(pickle.dumps(harness.sandbox))) as copy:
-        require(copy is not harness.sandbox, "the copy is the original")
+        require(copy is not harness.sandbox, "the unpickled copy and the original are one object")
         _expect("a call in the copy", copy.run(Job("1")), ToolStatus.OK, value="1")
     _expect("a call in the original after the copy", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
 

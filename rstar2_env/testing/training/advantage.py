@@ -65,7 +65,9 @@ def shapes(harness: AdvantageHarness) -> None:
     require(isinstance(values, list), f"it returned {type(values).__name__}, not a list of lists")
     require(len(values) == len(groups), f"for {len(groups)} groups, it returned the advantages of {len(values)}")
     for number, (group, own) in enumerate(zip(groups, values, strict=True)):
-        require(len(own) == len(group), f"group {number} has {len(group)} episodes, and it returned {len(own)}")
+        require(
+            len(own) == len(group), f"group {number} has {len(group)} episodes, but it returned {len(own)} advantages"
+        )
         for episode, value in zip(group, own, strict=True):
             shape, tokens = np.shape(value), len(episode.completion_ids)
             require(
@@ -94,7 +96,10 @@ def processes(harness: AdvantageHarness) -> None:
     groups = harness.batch()
     expected = harness.values(groups)
     for count in (2, 3, 4):
-        _require_same(harness.values(groups, processes=count), expected, f"on {count} processes, the advantages differ")
+        found = harness.values(groups, processes=count)
+        _require_same(
+            found, expected, f"on {count} processes, the advantages differ from the advantages on one process"
+        )
 
 
 def order(harness: AdvantageHarness) -> None:
@@ -103,7 +108,7 @@ def order(harness: AdvantageHarness) -> None:
     expected = harness.values(groups)
     reordered = [list(reversed(group)) for group in reversed(groups)]
     back = [list(reversed(own)) for own in reversed(harness.values(reordered))]
-    _require_same(back, expected, "in another order, an episode has a different advantage")
+    _require_same(back, expected, "if the episodes are in another order, an episode has a different advantage")
 
 
 def better_is_higher(harness: AdvantageHarness) -> None:
@@ -141,7 +146,9 @@ def pickling(harness: AdvantageHarness) -> None:
     """Check that a pickled copy of the estimator returns the same advantages."""
     groups = harness.batch()
     _require_same(
-        harness.values(groups, pickled(harness.make())), harness.values(groups), "its pickle returns other advantages"
+        harness.values(groups, pickled(harness.make())),
+        harness.values(groups),
+        "its unpickled copy returns different advantages",
     )
 
 

@@ -103,7 +103,7 @@ def pickling(harness: AggregationHarness) -> None:
     """Check that a pickled copy of the aggregation returns the same weights."""
     require(
         np.array_equal(harness.weights(part=pickled(harness.make())), harness.weights()),
-        "its unpickled copy returns other weights",
+        "its unpickled copy returns different weights",
     )
 
 

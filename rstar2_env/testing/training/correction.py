@@ -78,14 +78,14 @@ def rows_apart(make: Make) -> None:
     for row in range(len(tokens.mask)):
         alone = make()(one_row(tokens, row))[0][tokens.mask[row]]
         same = close(alone, together[row][tokens.mask[row]])
-        require(same, f"alone in its micro-batch, row {row} has other weights")
+        require(same, f"if row {row} is alone in its micro-batch, its weights are different")
 
 
 def pickling(make: Make) -> None:
     """Check that a pickled copy of the correction returns the same weights."""
     tokens, part = declared_batch(make()), make()
     same = torch.equal(part(tokens)[tokens.mask], pickled(part)(tokens)[tokens.mask])
-    require(same, "its unpickled copy returns other weights")
+    require(same, "its unpickled copy returns different weights")
 
 
 CORRECTION_CHECKS = by_name(declarations, weights, agreement, masking, advantages, rows_apart, pickling)

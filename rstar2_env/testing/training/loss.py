@@ -148,7 +148,7 @@ def rows_apart(harness: LossHarness) -> None:
         alone = term(one_row(whole, row, width)).detach()
         mask = counted[row, :width]
         same = close(alone[0][mask], together[row, :width][mask])
-        require(same, f"alone in its micro-batch, row {row} has another loss")
+        require(same, f"if row {row} is alone in its micro-batch, its loss is different")
 
 
 def trains(harness: LossHarness) -> None:
@@ -172,7 +172,7 @@ def trains(harness: LossHarness) -> None:
     (slope,) = torch.autograd.grad(loss, tokens.logp)
     good, bad = tokens.mask & (tokens.advantage > 0), tokens.mask & (tokens.advantage < 0)
     if hasattr(term, "prepare"):
-        require(bool(slope.any()), "its prepare leaves out every token")
+        require(bool(slope.any()), "its method `prepare` leaves out every token")
         good, bad = good & (slope != 0), bad & (slope != 0)
     require(bool((slope[good] < 0).all()), "if the advantage is positive, a higher log-prob does not lower the loss")
     require(bool((slope[bad] > 0).all()), "if the advantage is negative, a higher log-prob does not raise the loss")
@@ -204,11 +204,13 @@ def preparing(harness: LossHarness) -> None:
         whole, divided = (in_line(in_processes(len(each), partial(prepare, each))) for each in ([GROUPS], shares))
         require(
             whole.keys() == divided.keys() and bool(whole),
-            f"prepare returns the columns {list(whole)} on one process and {list(divided)} on several",
+            f"`prepare` returns the columns {list(whole)} on one process and {list(divided)} on several",
         )
         for name, values in whole.items():
             right = np.shape(values) == (sum(LENGTHS),) and bool(np.isfinite(values).all())
-            require(right, f"the column {name!r} is not one finite number for each policy token, ({sum(LENGTHS)},)")
+            require(
+                right, f"the column {name!r} must have one finite number for each policy token: shape ({sum(LENGTHS)},)"
+            )
             same = np.allclose(values, divided[name], rtol=_CLOSE, atol=_CLOSE)
             require(same, f"on several processes, the column {name!r} differs; sum and gather over ranks")
 
@@ -246,7 +248,7 @@ def state(harness: LossHarness) -> None:
     other = resumed(term, harness.make())
     counted = harness.counted(term, tokens)
     same = torch.equal(term(tokens)[counted], other(tokens)[counted])
-    require(same, "a term that loaded the state has another loss")
+    require(same, "a term that loaded the state has a different loss")
 
 
 def pickling(harness: LossHarness) -> None:
@@ -255,7 +257,8 @@ def pickling(harness: LossHarness) -> None:
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)
     require(
-        torch.equal(term(tokens)[counted], pickled(term)(tokens)[counted]), "its unpickled copy returns other losses"
+        torch.equal(term(tokens)[counted], pickled(term)(tokens)[counted]),
+        "its unpickled copy returns different losses",
     )
 
 

@@ -75,7 +75,10 @@ class PlainRun:
         """Set the coefficient of a loss term."""
         self.coefficient(term)
         valid = isinstance(value, (int, float)) and math.isfinite(value) and value >= 0
-        require(valid, f"at step {self.step}, it set the coefficient of {term} to {value!r}, not a number from 0")
+        require(
+            valid,
+            f"at step {self.step}, it set the coefficient of {term} to {value!r}; expected a number of at least 0",
+        )
         self._did(f"coefficient of {term}", value)
         self._coefficients[term] = value
 

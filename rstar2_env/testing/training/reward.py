@@ -78,13 +78,16 @@ def needs(harness: RewardHarness) -> None:
     """Check that ``needs``, if defined, is a set of known needs; a coroutine needs ``lm``, ``judge`` or ``play``."""
     part = harness.make()
     declared: Any = getattr(part, "needs", frozenset())
-    require(isinstance(declared, (set, frozenset)), f"needs is {declared!r}; declare a frozenset")
-    require(declared <= NEEDS, f"it needs {sorted(map(str, declared - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
+    require(isinstance(declared, (set, frozenset)), f"`needs` is {declared!r}; declare a frozenset")
+    require(
+        declared <= NEEDS,
+        f"it declares the unknown needs {sorted(map(str, declared - NEEDS))}; known needs: {', '.join(sorted(NEEDS))}",
+    )
     call = part if inspect.isfunction(part) else type(part).__call__
     awaited = inspect.iscoroutinefunction(call) and not declared & {"lm", "judge", "play"}
     require(
         not awaited,
-        "it is a coroutine function, but needs neither lm, judge nor play; make it a plain function",
+        "it is a coroutine function, but declares none of the needs lm, judge and play; make it a plain function",
     )
 
 
@@ -145,13 +148,16 @@ def learning(harness: RewardHarness) -> None:
     resumed(part, twin)
     group = group_of(REWARDS)
     same = harness.scores(group, twin) == harness.scores(group, part)
-    require(same, "another component that loaded its state scores differently")
+    require(same, "another component that loaded its state returns different scores")
 
 
 def pickling(harness: RewardHarness) -> None:
     """Check that a pickled copy of the component returns the same scores."""
     group = group_of(REWARDS)
-    require(harness.scores(group, pickled(harness.make())) == harness.scores(group), "its pickle scores differently")
+    require(
+        harness.scores(group, pickled(harness.make())) == harness.scores(group),
+        "its unpickled copy returns different scores",
+    )
 
 
 REWARD_CHECKS = by_name(needs, scores, purity, order, learning, pickling)

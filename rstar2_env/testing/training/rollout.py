@@ -57,7 +57,7 @@ def groups(harness: RolloutHarness) -> None:
             strangers = {one.problem_id for one in group} - {start.problem_id, ""}  # a reply has no problem
             require(not strangers, f"group {number} has episodes of another start: {', '.join(sorted(strangers))}")
         every = [id(one) for group in found for one in group]
-        require(len(set(every)) == len(every), "an episode is listed twice in its groups")
+        require(len(set(every)) == len(every), "it returns an episode twice")
         require(set(every) <= set(map(id, play.played)), "it returns an episode that play did not return")
 
 
@@ -74,7 +74,7 @@ def together(harness: RolloutHarness) -> None:
     """Check that all groups play at the same time: the part awaits them together, not one after the other."""
     play = PlainPlay()
     harness.play(play, harness.starts())
-    told = f"at most {play.most_in_flight} of {len(play.asked)} episodes played at the same time; use asyncio.gather"
+    told = f"at most {play.most_in_flight} of {len(play.asked)} episodes ran at the same time; use asyncio.gather"
     require(play.most_in_flight >= _GROUPS, told)
 
 
@@ -84,15 +84,16 @@ def repeats(harness: RolloutHarness) -> None:
     with untouched():
         one = harness.play(first, harness.starts())
     other = harness.play(again, harness.starts())
-    require(one == other, "played again with the same play.rng, it returns other episodes")
+    require(one == other, "if it is called again with the same play.rng, it returns different episodes")
 
 
 def failures(harness: RolloutHarness) -> None:
     """Check that ``unavailable`` episodes are returned like others, and do not stop the rollout."""
     for failing in ([(0, 0)], [(1, member) for member in range(64)]):
         found = harness.play(PlainPlay(failing=failing), harness.starts())
-        require(len(found) == _GROUPS, "if episodes end as unavailable, groups are missing")
-        require(all(len(group) >= _SIZE for group in found), "if episodes end as unavailable, episodes are missing")
+        require(len(found) == _GROUPS, "if some episodes are unavailable, it does not return all groups")
+        whole = all(len(group) >= _SIZE for group in found)
+        require(whole, "if some episodes are unavailable, it does not return all episodes")
 
 
 def cancelling(harness: RolloutHarness) -> None:
@@ -148,7 +149,7 @@ def rows(harness: RolloutHarness) -> None:
 def pickling(harness: RolloutHarness) -> None:
     """Check that a pickled copy of the part plays the same episodes."""
     one = asyncio.run(pickled(harness.make())(harness.starts(), _SIZE, PlainPlay(seed=2)))
-    require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its unpickled copy plays other episodes")
+    require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its unpickled copy returns different episodes")
 
 
 ROLLOUT_CHECKS = by_name(groups, members, together, repeats, failures, cancelling, rows, pickling)

@@ -92,7 +92,7 @@ def seeds(harness: SamplerHarness) -> None:
     for problems in harness.sources:
         with untouched():
             first = harness.run(harness.make(problems, 3), range(_STEPS))
-        require(first == harness.run(harness.make(problems, 3), range(_STEPS)), "the same seed gives other draws")
+        require(first == harness.run(harness.make(problems, 3), range(_STEPS)), "the same seed gives different draws")
         require(first != harness.run(harness.make(problems, 4), range(_STEPS)), "another seed gives the same draws")
 
 
@@ -111,7 +111,7 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
             harness.run(sampler, range(3))
         for a, b in ((1, 1), (3, 5), (10, 0), (0, 7)):
             together, apart = one.draw(a + b), other.draw(a) + other.draw(b)
-            require(together == apart, f"draw({a}) and draw({b}) give other starts than draw({a + b})")
+            require(together == apart, f"draw({a}) and draw({b}) give different starts than draw({a + b})")
 
 
 def outcomes(harness: SamplerHarness) -> None:
@@ -136,10 +136,12 @@ def checkpoints(harness: SamplerHarness) -> None:
             harness.run(sampler, range(stop))
             kept = json.dumps(sampler.state_dict(), allow_nan=False)
             rest = harness.run(resumed(sampler, harness.make(problems, 6)), range(stop, _STEPS))
-            require(rest == whole[stop:], f"continued from the state after {stop} steps, it draws other starts")
+            require(
+                rest == whole[stop:], f"if it continues from the state after {stop} steps, it draws different starts"
+            )
             again = resumed(sampler, harness.make(problems, 6))
             same = json.dumps(again.state_dict()) == kept
-            require(same, "a sampler that loaded a state returns another state")
+            require(same, "a sampler that loaded a state returns a different state")
 
 
 def figures(harness: SamplerHarness) -> None:
@@ -157,7 +159,7 @@ def figures(harness: SamplerHarness) -> None:
             steps = range(step, step + 1)
             require(
                 harness.run(sampler, steps) == harness.run(silent, steps),
-                "after a call of `figures`, it draws other starts",
+                "after a call of `figures`, it draws different starts",
             )
 
 
@@ -168,7 +170,7 @@ def pickling(harness: SamplerHarness) -> None:
         harness.run(sampler, range(3))
         twin = pickled(sampler)
         same = harness.run(twin, range(3, 6)) == harness.run(sampler, range(3, 6))
-        require(same, "the pickle of a sampler in the middle of a run draws other starts")
+        require(same, "the unpickled copy of a sampler in the middle of a run draws different starts")
 
 
 SAMPLER_CHECKS = by_name(draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, figures, pickling)

@@ -52,7 +52,7 @@ def positions(harness: SelectorHarness) -> None:
         require(whole, f"{case}, it returned {chosen!r:.80}; return a list of int (convert NumPy integers)")
         require(chosen == sorted(set(chosen)), f"{case}, it returned {chosen}, which is not strictly ascending")
         require(all(0 <= position < len(group) for position in chosen), f"{case}, it returned {chosen}, not in range")
-        require(len(chosen) <= keep, f"{case}, it chose {len(chosen)} episodes")
+        require(len(chosen) <= keep, f"{case}, it chose too many episodes: {len(chosen)}")
 
 
 def available(harness: SelectorHarness) -> None:
@@ -80,7 +80,8 @@ def equal_rewards(harness: SelectorHarness) -> None:
     names = ("all wrong", "all wrong or unavailable", "all right")[: 2 if getattr(selector, "ties", False) else 3]
     taken = {name: bool(harness.choose(group_of(MIXTURES[name]), 4)) for name in names}
     if rejects is None:
-        require(len(set(taken.values())) == 1, f"it takes some groups of equal rewards and rejects others: {taken}")
+        alike = len(set(taken.values())) == 1
+        require(alike, f"it accepts some groups whose rewards are equal and rejects others: {taken}")
     else:
         require(
             set(taken.values()) == {not rejects},
@@ -95,7 +96,7 @@ def purity(harness: SelectorHarness) -> None:
         with untouched(case):
             first = harness.choose(group, keep)
         require(group == before, f"{case}, it changed the episodes")
-        require(harness.choose(group, keep) == first, f"{case}, the same generator gives another choice")
+        require(harness.choose(group, keep) == first, f"{case}, the same generator gives a different choice")
 
 
 def settling(harness: SelectorHarness) -> None:

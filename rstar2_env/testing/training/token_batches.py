@@ -128,8 +128,11 @@ def one_row(tokens: Any, row: int, width: int = _WIDTH) -> Any:
 def check_needs(part: Any) -> None:
     """Require that ``needs`` of a part is a frozenset of known needs."""
     needs: Any = getattr(part, "needs", None)
-    require(isinstance(needs, frozenset), f"needs is {needs!r}; declare a frozenset, empty if it needs nothing more")
-    require(needs <= NEEDS, f"it needs {sorted(map(str, needs - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
+    require(isinstance(needs, frozenset), f"`needs` is {needs!r}; declare a frozenset, empty if it needs nothing more")
+    require(
+        needs <= NEEDS,
+        f"it declares the unknown needs {sorted(map(str, needs - NEEDS))}; known needs: {', '.join(sorted(NEEDS))}",
+    )
 
 
 def check_shape(found: Any, tokens: Any, what: str) -> None:

@@ -158,7 +158,7 @@ MUTANTS = [
     (DiesOfNul, "hostile_turns", "NUL"),
     (ReadsInASquare, "linear_time", "24 times"),
     (CountsInItsClass, "independence", "differs"),
-    (GivesItsOwnSchemasAway, "independence", "changing a returned info"),
+    (GivesItsOwnSchemasAway, "independence", "changing an info that was returned"),
     (HoldsALambda, "pickling", "pickle"),
     (ForgetsWhenCopied, "pickling", "middle of an episode"),
     (DrawsFromTheGlobalGenerator, "global_random_state", "random"),

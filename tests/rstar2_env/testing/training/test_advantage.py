@@ -117,7 +117,7 @@ MUTANTS = [
     (TakesNoSmallGroup, "edges", "a group of one has no deviation"),
     (OfThisProcess, "processes", "on 3 processes, the advantages differ"),
     (SumsWhereItHasGroups, "processes", "all processes must make the same calls"),
-    (FirstCounts, "order", "in another order, an episode has a different advantage"),
+    (FirstCounts, "order", "if the episodes are in another order, an episode has a different advantage"),
     (PraisesFailure, "better_is_higher", "rewards of 0 and 1 give"),
     (LeavesRounding, "equal_rewards", "if every reward is 0, an advantage is not zero"),
     (Remembers, "purity", "a second call"),

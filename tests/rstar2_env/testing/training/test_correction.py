@@ -76,7 +76,7 @@ MUTANTS = [
     (NeverOne, "agreement", "a weight is 0.5 instead of 1"),
     (ReadsPadding, "masking", "a weight depends on numbers outside the mask"),
     (TrustsGoodEpisodes, "advantages", "a weight depends on the advantages"),
-    (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has other weights"),
+    (OverTheMicroBatch, "rows_apart", "if row 0 is alone in its micro-batch, its weights are different"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 ALSO = {OneForARow: {"agreement", "masking", "advantages", "rows_apart", "pickling"}}

@@ -139,14 +139,14 @@ MUTANTS = [
     (ReadsOldUndeclared, "needs_suffice", "it reads tokens.old"),
     (ReadsAReferenceUndeclared, "needs_suffice", "given only what it declares (old), the term raised TypeError"),
     (ReadsPadding, "masking", "a token outside the mask has a gradient"),
-    (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has another loss"),
+    (OverTheMicroBatch, "rows_apart", "if row 0 is alone in its micro-batch, its loss is different"),
     (Detached, "trains", "its loss has no gradient"),
     (UpsideDown, "trains", "a higher log-prob does not lower the loss"),
     (TrainsWithoutAnAdvantage, "trains", "where the advantage is zero"),
     (FiguresWithAGradient, "figures", "has a gradient; detach it"),
     (FiguresOfPadding, "figures", "the metric 'advantage' depends on numbers"),
     (ComparesWithItsOwnRows, "preparing", "processes"),
-    (ForgetsItsState, "state", "has another loss"),
+    (ForgetsItsState, "state", "a different loss"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 EVERY = set(LOSS_CHECKS)

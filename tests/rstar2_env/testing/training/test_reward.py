@@ -111,9 +111,9 @@ class OneTurnTooMany(Sound):
 
 
 MUTANTS = [
-    (NeedsAString, "needs", "needs is 'group'; declare a frozenset"),
+    (NeedsAString, "needs", "`needs` is 'group'; declare a frozenset"),
     (NeedsWhatNobodyGives, "needs", "it needs ['critic']"),
-    (WaitsForNothing, "needs", "needs neither lm, judge nor play"),
+    (WaitsForNothing, "needs", "declares none of the needs lm, judge and play"),
     (
         ReadsTheGroupUndeclared,
         "scores",

@@ -120,14 +120,14 @@ class HoldsALambda(Sound):
 
 MUTANTS = [
     (NoneOfTheLast, "groups", "for 3 starts, it returned 2 groups"),
-    (TwiceTheFirst, "groups", "an episode is listed twice in its groups"),
+    (TwiceTheFirst, "groups", "it returns an episode twice"),
     (MadeUp, "groups", "an episode that play did not return"),
     (SameMember, "members", "the same (group, member) twice"),
     (AnotherStart, "members", "a start of another group"),
-    (OneAfterTheOther, "together", "at most 1 of 12 episodes played at the same time"),
+    (OneAfterTheOther, "together", "at most 1 of 12 episodes ran at the same time"),
     (GlobalDice, "repeats", "global state of random"),
-    (Unseeded, "repeats", "it returns other episodes"),
-    (DropsFailures, "failures", "episodes are missing"),
+    (Unseeded, "repeats", "it returns different episodes"),
+    (DropsFailures, "failures", "does not return all episodes"),
     (LeavesThemPlaying, "cancelling", "use asyncio.gather"),
     (SwallowsTheEnd, "cancelling", "do not catch CancelledError"),
     (RowsOfUnequalLists, "rows", "of different lengths"),

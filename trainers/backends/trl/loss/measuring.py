@@ -61,7 +61,7 @@ class PolicyMeasurer:
         if unknown := needs - {"sum_squares", "answer"}:
             raise ConfigurationError(
                 f"The advantage {type(part).__name__} lists {', '.join(sorted(map(repr, unknown)))} in "
-                "`needs`, which no trainer can measure; possible are 'sum_squares' and 'answer'."
+                "`needs`, which no trainer can measure; the possible values are 'sum_squares' and 'answer'."
             )
         episodes = [episode for group in groups for episode in group]
         self._prepare()
