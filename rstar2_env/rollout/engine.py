@@ -245,7 +245,7 @@ def most_after(prompt: int, engine: Engine, budget: int) -> int:
 
     Args:
         prompt: Number of tokens of the prompt.
-        engine: The engine.
+        engine: Engine that will generate the turns.
         budget: Maximum number of tokens of an episode after the prompt.
 
     Raises:
@@ -266,7 +266,7 @@ def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> Abstrac
     """Return a seat for one episode; an engine that is not an ``EpisodeEngine`` treats every turn separately.
 
     Args:
-        engine: The engine.
+        engine: Engine that will generate the turns.
         prompt_tokens: Tokens of the prompt.
         max_tokens: Maximum number of tokens that may follow, the policy's and the environment's together.
     """

@@ -52,7 +52,7 @@ class Player(Closing):
         provider: Name of the engine, for telemetry.
 
     Attributes:
-        engine: The engine.
+        engine: The argument ``engine``.
         stale_engine: The engine with older weights.
         chat: Converts the conversation to token ids.
         encode: Converts a text to token ids; special tokens in the text are encoded as plain text.

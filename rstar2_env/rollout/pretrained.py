@@ -34,7 +34,7 @@ class Pretrained(CheckedOptions):
 
     Attributes:
         path: Folder, GGUF file or hub name of a causal language model, or a LoRA adapter.
-        engine: Name of the engine.
+        engine: Name of a registered engine.
         engine_options: Options of the engine.
         revision: Branch, tag or commit of a model on the hub.
         dtype: Precision; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.

@@ -71,7 +71,7 @@ class TemplateReader:
     """Finds the text that a chat template writes around the messages of conversations.
 
     Args:
-        tokenizer: The tokenizer.
+        tokenizer: Hugging Face tokenizer with the chat template.
         template: A template to use in place of the tokenizer's own.
         options: Passed to the template.
     """

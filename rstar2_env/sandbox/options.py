@@ -50,7 +50,7 @@ class ProviderOptions(CheckedOptions):
     """Base class of the options of a provider.
 
     Attributes:
-        provider: Name of the provider.
+        provider: Name under which the provider is registered.
     """
 
     provider: ClassVar[str]

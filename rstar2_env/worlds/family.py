@@ -72,7 +72,7 @@ class Family(CheckedOptions):
         """Check that a knob is a number in a range. A subclass calls this if the range depends on another knob.
 
         Args:
-            knob: Name of the knob.
+            knob: Name of the field to check.
             least: Smallest value; ``None`` for no limit.
             most: Largest value; ``None`` for no limit.
 

@@ -110,7 +110,7 @@ def speech(name: str, statement: Statement, names: Sequence[str]) -> str:
 
     Args:
         name: Name of the speaker.
-        statement: The statement.
+        statement: Statement of that person.
         names: Names of all people.
     """
     text = words(statement, names)

@@ -69,7 +69,7 @@ class Request:
         """Append a sampled token to the turn.
 
         Args:
-            token: Id of the token.
+            token: Id of the token in the vocabulary.
             logprob: Log-probability of the token.
             candidates: Log-probabilities of the most likely tokens at this position, if requested.
 

@@ -52,7 +52,7 @@ class _Start:
     """A new request, and the cached sequence whose keys and values it reuses.
 
     Attributes:
-        request: The request.
+        request: The new request.
         key: Tokens of the request as a key.
         source: The sequence whose cache it reuses; ``None`` if it reuses none.
         known: Number of tokens whose keys and values ``source`` has.

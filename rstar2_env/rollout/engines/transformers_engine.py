@@ -41,7 +41,7 @@ from rstar2_env.rollout.engines.room import MOST_TOKENS, free_bytes, token_bytes
 from rstar2_env.rollout.engines.slots import supports
 
 _NARROW = 256
-"""Largest hidden size of a model that one CPU thread computes faster than several threads."""
+"""Largest hidden size of the models for which one CPU thread is faster than several."""
 
 
 class TransformersEngine:

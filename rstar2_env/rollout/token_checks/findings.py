@@ -102,7 +102,7 @@ class TokenFinding:
     """One violation that a token check found.
 
     Attributes:
-        check: Name of the check.
+        check: Name of the violated check.
         where: The row or the conversation that violates the check.
         detail: Details of the violation.
     """

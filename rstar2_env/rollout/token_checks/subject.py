@@ -112,7 +112,7 @@ def row_findings(run: Run, template: Template | None, *, steps: Sequence[int] | 
     """Run the row checks on the rows that a run trained on, and return their findings.
 
     Args:
-        run: The run.
+        run: Run whose rows to check.
         template: Tokenizer and template of the run, if known.
         steps: Steps to check; ``None`` means all.
 

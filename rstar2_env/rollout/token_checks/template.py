@@ -45,7 +45,7 @@ def check_template(
     """Check a tokenizer and its chat template, and yield the findings.
 
     Args:
-        tokenizer: The tokenizer.
+        tokenizer: Hugging Face tokenizer to check.
         chat_template: Replaces the tokenizer's own template; ``"chatml"`` means ``CHATML``.
         chat_template_options: Passed to the template.
         vocabulary: Rows of the model's embedding; ``None`` if the model is unknown.

@@ -202,8 +202,8 @@ def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
 
     Args:
         engine: The engine that has the image.
-        image: Name of the image.
-        modules: Names of the modules.
+        image: Name or id of the image.
+        modules: Names of the modules to import.
 
     Raises:
         SandboxUnavailableError: An import fails in the image; the message contains the traceback.

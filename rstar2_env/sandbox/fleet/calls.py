@@ -22,7 +22,7 @@ class FleetCall:
 
     Args:
         call_id: Id under which the call is sent.
-        job: The job.
+        job: Job to run.
         on_drop: Function that is called with this object when the outcome is no longer needed.
 
     Attributes:

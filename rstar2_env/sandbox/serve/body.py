@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rstar2_env.sandbox.serve.service import Service
 
 VALUES_PER_CALL = 32
-"""Factor by which ``max_calls`` is multiplied to get the largest number of JSON values in a request; a call has 13
-values, and 3 more for each of its files."""
+"""Number of JSON values that a request may have for each of ``max_calls`` calls; a call has 13 values, and 3 more for
+each of its files."""
 LEAST_VALUES = 4096
 """Number of JSON values that a request may always have, even if ``max_calls`` is small."""
 _STEP = 1 << 15
@@ -40,7 +40,7 @@ async def read_json(request: Request, max_bytes: int, service: Service) -> Any:
     """Read and parse the body of a request.
 
     Args:
-        request: The request.
+        request: The HTTP request, whose body was not read yet.
         max_bytes: Largest size of its body.
         service: The service; its option ``max_calls`` limits the number of values.
 

@@ -134,7 +134,7 @@ class Service:
         """Remove a watcher of a call. If the call then has no watcher for ``grace_s`` seconds, the call is ended.
 
         Args:
-            call: The call.
+            call: Call that the watcher waits for.
             watcher: The watcher to remove.
             grace_s: Seconds until an unwatched call is ended; 0 ends it immediately.
         """

@@ -82,7 +82,7 @@ def find_group(index: RunIndex, step: int, group: int, params: Mapping[str, str]
     Args:
         index: Index of the run.
         step: Step of the group.
-        group: Number of the group.
+        group: Number of the group within the step.
         params: ``split`` [default: train] and ``round`` [default: the first].
 
     Raises:

@@ -51,7 +51,7 @@ def fit_widths(columns: Sequence[TableColumn], wanted: Sequence[int], width: int
     If space is short, the widest columns are cut first, down to their minimum widths.
 
     Args:
-        columns: The columns.
+        columns: Columns of the table, in order.
         wanted: Preferred width of each column; 0 if the column is empty.
         width: Width of the terminal in characters.
     """

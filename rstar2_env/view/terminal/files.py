@@ -32,7 +32,7 @@ def read_file(file: Path, episode: int | None = None) -> dict[str, Any]:
     """Return one episode of a file, or a summary if the file has several and none was selected.
 
     Args:
-        file: The file.
+        file: File of episodes.
         episode: Number of the episode, from 0; unreadable records are counted too.
 
     Returns:

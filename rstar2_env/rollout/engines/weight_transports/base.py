@@ -52,7 +52,7 @@ class Transport(ABC):
         Args:
             version: Number of these weights.
             weights: A module, a mapping or an iterable of names and tensors; or an ``Adapter``.
-            servers: The servers.
+            servers: Servers that need the weights.
 
         Raises:
             ServiceError: A server refused them, or no server answers; with a ``cause``, another attempt may succeed.

@@ -61,7 +61,7 @@ class GlooGroup:
         """Copy the trainer's tensor to all members: on a server's worker, ``tensor`` receives the values.
 
         Args:
-            tensor: The tensor.
+            tensor: The weights to send, or a tensor of the same shape and precision to receive them.
             receiving: The servers' requests to receive the tensor, passed only by the trainer. If one of them ends
                 with an error before the tensor has arrived, a member failed, and the others may wait forever.
 

@@ -104,7 +104,7 @@ class EngineServers:
         """Send a POST request to several servers at once.
 
         Args:
-            servers: The servers.
+            servers: Servers that receive the request.
             path: Path of the URL, with a leading slash.
             body: Body of the requests, or a function of the server that returns it.
             timeout_s: Seconds that a server may take, instead of the client's timeout.

@@ -175,7 +175,7 @@ class ZygoteServer:
         self._finish(tree, is_init)
 
     def _reap_ended(self) -> None:
-        """Check every child for its end, if the kernel has no pidfds."""
+        """Find the children that have ended, if the kernel has no pidfds to report their end."""
         os.read(self._wakeup, 4096)
         for tree in list(self._trees.values()):
             wanted = os.WEXITED | os.WNOHANG | os.WNOWAIT

@@ -22,7 +22,7 @@ class EpisodeScreen(RunScreen[str]):
 
     Args:
         answers: Answers the queries.
-        run: Name of the run.
+        run: Name of the episode's run in the library.
         key: Key of the episode.
         params: Filters, search and sort order of the table of episodes, for the actions next and previous.
     """

@@ -81,7 +81,7 @@ class ChoiceWindow(ModalScreen[str | None]):
 
     Args:
         title: Title of the window.
-        names: The names.
+        names: Names to choose from.
         chosen: Currently selected name.
     """
 
