@@ -1,4 +1,4 @@
-"""``RunCheck``: a check for one fault of a run; ``Evidence``: the data in a run that shows the fault."""
+"""``RunCheck``: a check for one fault of a run; ``Evidence``: the data of a run that shows the fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEVERITIES: tuple[FindingSeverity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The data that shows a fault in a run, as a check has found it.
+    """The data with which a check shows a fault of a run.
 
     Attributes:
         since: First step at which the check's rule held.
@@ -48,16 +48,16 @@ class RunCheck:
     Attributes:
         name: Name of the check, unique among all checks.
         title: The fault, as the heading of a finding.
-        looks_at: The data that the check reads.
+        looks_at: Description of the data that the check reads.
         rule: The condition under which the check reports the fault; after a colon, the reason for its threshold.
         severity: How much the fault matters.
         cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
         otherwise: Other explanations of the same observation.
-        needs: Data without which the check cannot decide: figures by name, ``episodes``, ``cut_prompt``,
-            ``evaluations``, ``held_out`` (episodes of evaluations), or ``option:NAME``; ``a|b`` means that one of them
-            is enough.
-        finite: Whether a figure counts as recorded only if it has a finite value.
+        needs: Data without which the check cannot decide: names of figures, ``episodes``, ``cut_prompt``,
+            ``evaluations``, ``held_out`` (episodes of evaluations), or ``option:NAME``; ``a|b`` means that ``a`` or
+            ``b`` is enough.
+        finite: Whether a figure counts as recorded only if at least one of its values is finite.
         look: Function that examines a run, and returns the evidence of the fault, or ``None``.
         kinds: Kinds of runs to which the check applies.
         applies: Function that returns whether the check applies to a run, given its options; for example, a rule about

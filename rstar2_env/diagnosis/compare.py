@@ -1,8 +1,8 @@
 """``compare_runs``: finds the options, data, versions or seeds that can explain why the curves of two runs differ.
 
 A difference can explain only curves that diverge after it takes effect. The model, the data and the sampling take
-effect in the first episodes; the optimizer, the loss and the selection from the first update on. Not covered: causes
-that neither folder records, and combined effects of several differences.
+effect from the first episodes on; the optimizer, the loss and the selection from the first update on. Not covered:
+causes that neither folder records, and combined effects of several differences.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PartedCurve:
 
     Attributes:
         figure: Name of the figure.
-        since: First step from which the means of 5 steps differ by more than 3 standard errors.
+        since: First step from which on the means over 5 steps differ by more than 3 standard errors.
         first: Mean of the first run from that step on.
         second: Mean of the second run from that step on.
     """
@@ -171,7 +171,7 @@ def _parted(name: str, one: RunRecord, other: RunRecord) -> PartedCurve | None:
     if len(shared) < _WINDOW + _LEAST:
         return None
     differences: list[FigurePoint] = [(step, left[step] - right[step]) for step in shared]
-    # The noise of single steps, from changes between neighbours, which a slow drift hardly enters.
+    # Noise of single steps, estimated from differences of neighbouring steps, so that a slow drift hardly counts.
     steps = [later[1] - earlier[1] for earlier, later in pairwise(differences)]
     noise = math.sqrt(fmean(step * step for step in steps) / 2)
     error = max(noise / math.sqrt(_WINDOW), 1e-9 * max(map(abs, left.values())))
@@ -183,7 +183,7 @@ def _parted(name: str, one: RunRecord, other: RunRecord) -> PartedCurve | None:
 
 
 def _apart_at_start(one: RunRecord, other: RunRecord) -> bool | None:
-    """Whether the runs differ before the first update; ``None`` if their records do not show it."""
+    """Whether the pass rates differ already before the first update; ``None`` if a run did not record them."""
     begun = []
     for run in (one, other):
         first = next((each for each in run.evaluations if each.number == 0), None) or (
@@ -225,7 +225,7 @@ def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested options as one dict by dotted names; entries of a list are named by the names of the entries."""
+    """Return nested options as one dict with dotted names; in a list of parts, each part's ``name`` is its key."""
     found: dict[str, Any] = {}
     for name, value in config.items():
         full = f"{prefix}{name}"
@@ -246,7 +246,7 @@ def _data(one: RunRecord, other: RunRecord) -> list[RunDifference]:
         return []
     shared = len(left & right) / min(len(left), len(right))
     if shared > 0:
-        # Draws from the same problems share most of them after enough steps, and never none.
+        # Runs that draw from the same problems soon have some in common, so only disjoint problems are a difference.
         return []
     return [RunDifference("data", "problems", f"{len(left)} problems", f"{len(right)} other problems", "start")]
 

@@ -1,4 +1,4 @@
-"""``facts_of``: extracts the facts that checks need from an episode in a run's folder."""
+"""``facts_of``: extracts from an episode in a run's folder the facts that checks need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
-    """Extract the facts that checks need from an episode.
+    """Extract from an episode the facts that checks need.
 
     Args:
         entry: The episode.

@@ -1,4 +1,4 @@
-"""Reads the folder of a run into a ``RunRecord``: at once, or step by step while the run is in progress."""
+"""Reads the folder of a run into a ``RunRecord``: the whole run, or the episodes of single steps during a run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def read_folder(path: str | os.PathLike[str], *, first: int | None = None, last:
 
     Args:
         path: The folder of a run, or the file of an evaluation.
-        first: Number of first steps whose episodes are read; of the other steps, only the ``last`` ones and the last
-            evaluation are read with episodes. ``None`` reads all episodes.
-        last: Number of last steps whose episodes are read, if ``first`` is given.
+        first: Number of steps at the start whose episodes are read; further episodes are read only for the ``last``
+            steps at the end and for the last evaluation. ``None`` reads all episodes.
+        last: Number of steps at the end whose episodes are read, if ``first`` is given.
 
     Raises:
         ConfigurationError: The path is not a run.
@@ -29,7 +29,7 @@ def read_folder(path: str | os.PathLike[str], *, first: int | None = None, last:
     run = read_run(path)
     record = record_of(run)
     if run.kind == "evaluation":
-        # The episodes of an evaluation are its only step.
+        # An evaluation is recorded as one step with all episodes.
         record.add(StepData(0, {}, digests_of(run, "eval", 0)))
         return record
     figures = {int(line["step"]): line for line in run.metrics()}
@@ -60,7 +60,7 @@ def record_of(run: Run) -> RunRecord:
 
 
 def digests_of(run: Run, split: Split, step: int, *, without: int | None = None) -> list[EpisodeDigest]:
-    """Return the facts of the episodes of a step from all processes, or from all but one.
+    """Return the facts of a step's episodes, from the files of all processes or of all but one.
 
     Args:
         run: The run.

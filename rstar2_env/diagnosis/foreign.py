@@ -53,9 +53,9 @@ NAMES: Mapping[str, str] = {
     "timing_s/gen": "seconds/rollout",
     "perf/throughput": "speed/generated_tokens_per_second",
 }
-"""This package's name of each figure, by the figure's name in the logs of other trainers."""
+"""This package's name for each figure, by the figure's name in the logs of other trainers."""
 _EVALUATED = re.compile(r"eval_reward|val-core/.+/mean@\d+|val-core/[^@]+")
-"""Names, in other trainers' logs, of the reward on held-out problems; if a line has several, the first one counts."""
+"""Pattern of other trainers' names for the reward on held-out problems; if a line has several, the first one counts."""
 _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
 _MOST_HEAD = 1 << 26
 
@@ -129,7 +129,7 @@ def read_foreign(path: Path) -> RunRecord:
 
 
 def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
-    """Return the facts of the episodes of a step; without a number, the episodes of a prompt are a group."""
+    """Return the facts of a step's episodes; episodes without a group number are grouped by prompt."""
     questions: dict[str, int] = {}
     found = []
     for at, entry in enumerate(played):
@@ -140,7 +140,7 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 
 
 def _signals(step: StepData) -> dict[str, float]:
-    """Count the groups with different rewards, and the others by reason; empty without episodes."""
+    """Return the number of groups whose rewards differ, and of the other groups by reason; empty without episodes."""
     groups = step.groups()
     if not groups:
         return {}
@@ -211,6 +211,6 @@ def _episode(place: str, step: int, line: Mapping[str, Any]) -> EpisodeEntry:
 
 
 def _figures(played: list[EpisodeEntry]) -> dict[str, float]:
-    """Return the figures that the episodes of a step give."""
+    """Return the figures that follow from a step's episodes: means over the episodes."""
     sums = figure_sums([entry.episode for entry in played])
     return {f"rollout/{name}": total / count for name, (total, count) in sums.items() if count}

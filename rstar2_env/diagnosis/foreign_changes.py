@@ -1,6 +1,6 @@
-"""The remedies of a finding in the log of another trainer, as options of TRL and verl.
+"""Translates the remedies of a finding to options of TRL and verl, for logs of these trainers.
 
-Not covered: options without a counterpart whose values mean the same.
+Not covered: options without a counterpart of the same meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPTIONS: Mapping[str, tuple[str, str]] = {
     "rollout.group_size": ("num_generations", f"{_ROLLOUT}.n"),
     "rollout.max_episode_tokens": ("max_completion_length", "data.max_response_length"),
 }
-"""The option of TRL's ``GRPOConfig``, and that of verl, by the name of this package's option."""
+"""The names of an option in TRL's ``GRPOConfig`` and in verl, by its name in this package."""
 
 
 def translated(changes: Sequence[str], path: Path) -> tuple[str, ...]:
@@ -32,11 +32,11 @@ def translated(changes: Sequence[str], path: Path) -> tuple[str, ...]:
 
     Args:
         changes: The remedies of a check: options of this package, its commands, or options of another trainer.
-        path: The log; only TRL's is a folder or one JSON object.
+        path: The log. A folder or a ``.json`` file is TRL's; any other log may be of TRL or verl.
 
     Returns:
-        The options of the trainers that may have written the log, each with its trainer, and the commands that need no
-        run of this package.
+        The translated options, each followed by the name of the trainer, for every trainer that may have written the
+        log; and the commands that do not need a run of this package.
     """
     trainers = TRAINERS[:1] if path.is_dir() or path.suffix == ".json" else TRAINERS
     return tuple(one for change in changes for one in _of(change, trainers))

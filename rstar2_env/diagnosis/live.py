@@ -15,16 +15,16 @@ from rstar2_env.diagnosis.record import EpisodeDigest, StepData
 from rstar2_env.diagnosis.result import Finding
 
 _QUIET = 5
-"""Number of consecutive examinations without a finding after which it has ended: a figure near its threshold may cross
-it repeatedly."""
+"""Number of consecutive examinations without a finding after which the finding counts as ended: a figure near its
+threshold may cross it repeatedly."""
 _EXAMINED = 300
-"""Number of steps up to which a run is examined at every step; up to twice this number, it is examined at every second
-step, and so on. The time of an examination grows with the number of steps (about 50 µs each)."""
+"""Number of steps up to which a run is examined after every step; up to twice this number, it is examined after every
+second step, and so on, because an examination takes about 50 µs for each step of the run."""
 _FIRST = 5
-"""Number of first steps whose episodes are read when a run resumes, to determine the level at which figures started."""
+"""Number of steps at the start whose episodes are read when a run resumes, to determine the figures' initial levels."""
 _REMEMBERED = 20
-"""Number of latest steps whose episodes are kept, as examples for findings. Of older steps, only the results of the
-checks are kept (``StepData.once``), so that these still cover the whole run."""
+"""Number of latest steps whose episodes are kept, as examples for findings. For older steps, only the values that the
+checks have computed are kept (``StepData.once``), so that findings still cover the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class LiveDiagnosis:
     """Examines a run in progress after each step.
 
     A finding that appears has the evidence that ``diagnose(folder, step=...)`` gives for that step. The run's first
-    process passes its own episodes to ``wrote``. Episodes of other processes are read once, from the files of each new
-    step.
+    process passes its own episodes to ``wrote``. The episodes of other processes are read from the files of each new
+    step, once.
 
     Args:
         folder: The run's folder. Findings of steps that are already in the folder are not reported as new; of these
@@ -75,7 +75,7 @@ class LiveDiagnosis:
         self._forget()
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Receive episodes that the first process has just written to the run's folder.
+        """Add episodes that the first process has just written to the run's folder.
 
         Args:
             split: ``"train"`` or ``"eval"``.
@@ -92,8 +92,8 @@ class LiveDiagnosis:
         """Add the figures of an evaluation (their names begin with ``eval/``), and the episodes of the evaluation.
 
         Returns:
-            The findings that appeared or ended, if the figures of the step were added before; otherwise ``add`` for
-            this step returns them.
+            The findings that appeared or ended. If the step's figures have not been added yet, the result is empty, and
+            ``add`` for this step returns the findings.
         """
         own = {name.removeprefix("eval/"): value for name, value in figures.items()}
         earlier = [one for one in self.record.evaluations if one.number != step]
@@ -135,7 +135,7 @@ class LiveDiagnosis:
         self._forgotten = last
 
     def _episodes(self, split: Split, step: int) -> list[EpisodeDigest]:
-        """Return the episodes of a step: from ``wrote``, and from the folder the episodes of other processes."""
+        """Return the episodes of a step: those passed to ``wrote``, and those of other processes from the folder."""
         if not self._told:
             return digests_of(self._run, split, step)
         own = self._written.pop((split, step), [])

@@ -2,7 +2,7 @@
 
 Covered: training, evaluations during training, and cold starts. The healthy range of a metric follows from the rules of
 the checks that read it (``rstar2_env.diagnosis.checks``), or is given in the table. Not covered: figures of an
-evaluation with several samples (docs/evaluation-figures.md), metrics of parts of other distributions.
+evaluation with several samples (docs/evaluation-figures.md), and metrics of parts that other distributions provide.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The type of a metric of a run, and the checks that read it.
+"""``Metric``: the description of a metric of a run; ``checks_of``: the checks that read a metric.
 
 Not covered: the metrics themselves (``rstar2_env.diagnosis.metric_table``).
 """
@@ -24,8 +24,8 @@ class Metric:
         names: Its names. A word in capitals stands for any text, such as the name of a status.
         unit: Its unit; ``share`` is a number from 0 to 1.
         meaning: Description of the metric.
-        healthy: Its healthy range, or the reason why there is no general range; empty if the checks that read the
-            metric say all that is known.
+        healthy: Its healthy range, or the reason why there is no general range; empty if the rules of the checks that
+            read the metric state everything.
         checks: Names of checks that compute the same quantity from episodes; those that read the metric itself follow
             from ``RunCheck.needs`` and ``RunCheck.looks_at``.
     """

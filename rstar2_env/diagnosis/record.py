@@ -1,7 +1,7 @@
 """``RunRecord``: the steps, episodes and evaluations of a run, in the same form for every trainer.
 
-Texts are reduced to digests and counts, so that a long run fits in memory. Not covered: reading (``folder``,
-``foreign``) and judging (``checks``).
+Texts are reduced to digests and counts, so that a long run fits in memory. Not covered: how a record is read
+(``folder``, ``foreign``) and examined (``checks``).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class StepData:
 
     @property
     def questions(self) -> frozenset[tuple[str, str]]:
-        """Digest of the question, and id, of each problem that was played in this step."""
+        """The digest of the question and the id of each problem that was played in this step."""
         return self.once("questions", lambda own: frozenset((one.question, one.problem) for one in own.episodes))
 
     def groups(self) -> list[list[EpisodeDigest]]:
@@ -166,7 +166,7 @@ class RunRecord:
         return self.steps[-1].number if self.steps else 0
 
     def points(self, name: str) -> list[FigurePoint]:
-        """Return every recorded value of a figure, with its step; a figure without data is NaN."""
+        """Return every recorded value of a figure, NaN included, with its step."""
         for step in self.steps[self._seen :]:
             for figure, value in step.figures.items():
                 self._series.setdefault(figure, []).append((step.number, value))

@@ -43,7 +43,7 @@ class Finding:
 
     @classmethod
     def of(cls, check: RunCheck, evidence: Evidence, *, change: Sequence[str]) -> Finding:
-        """Create a finding from a check, its evidence, and its remedies with values for the run."""
+        """Create a finding from a check, its evidence, and its remedies, in which the run's values are filled in."""
         return cls(
             check=check.name,
             title=check.title,
@@ -67,7 +67,7 @@ class Finding:
 
     @property
     def place(self) -> tuple[bool, int, int, str]:
-        """Sort key: findings that still hold come first; within both parts by severity, first step and name."""
+        """Sort key: findings that still hold come before ended ones; then by severity, first step and name."""
         return self.until is not None, SEVERITIES.index(self.severity), self.since, self.check
 
     @property
@@ -143,7 +143,7 @@ class Diagnosis:
         return f"{looked}: {found or 'no findings'}."
 
     def __str__(self) -> str:
-        """The findings as text, and what was looked at."""
+        """The findings as text, and the checks that found nothing or could not decide."""
         if self.stages:
             return "\n\n".join(f"Stage {name}\n{stage}" for name, stage in self.stages.items())
         still = ["\n".join(finding.lines) for finding in self.findings if finding.until is None]

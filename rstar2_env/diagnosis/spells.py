@@ -10,7 +10,7 @@ from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, S
 
 LEAST = 3
 """Number of consecutive steps for which a condition must hold: a single step has few groups and is noisy, but a fault
-should be reported within three steps."""
+should be reported soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Spell:
 
 
 def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: int = LEAST) -> Spell | None:
-    """Return the latest spell with at least ``least`` points.
+    """Return the latest spell with at least ``least`` points; ``None`` if there is none.
 
     Args:
         points: Steps with their values, ascending.
@@ -69,7 +69,7 @@ def rolling(points: Sequence[FigurePoint], window: int) -> list[FigurePoint]:
 
 
 def start_level(points: Sequence[FigurePoint], first: int = 5) -> float | None:
-    """Return the median of the first values of a figure, its level at the start; ``None`` if there are fewer values."""
+    """Return a figure's level at the start: the median of its ``first`` values; ``None`` if there are fewer values."""
     return median(value for _, value in points[:first]) if len(points) >= first else None
 
 

@@ -1,4 +1,4 @@
-"""``typed``: replaces placeholder words in a check's remedies, such as LOWER, by values for a run."""
+"""``typed``: replaces placeholder words in a check's remedies, such as LOWER, by values computed for a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
 
 
 def _own(run: RunRecord, name: str) -> float | None:
-    """Return the number that an option has in a run; the learning rate may be known only from the figures."""
+    """Return an option's number in a run; if the learning rate is not an option, return its largest recorded value."""
     value = run.option(name)
     if value is None and name.startswith("env."):
         value = run.option(f"rollout.env_options.{name.removeprefix('env.')}")

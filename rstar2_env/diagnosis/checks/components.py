@@ -12,7 +12,10 @@ _LEAST, _STEPS, _SHOWN = 64, 3, 3
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A reward component in a step: its values and first value, and the verdicts, number and keys of the episodes."""
+    """A reward component in one step: its distinct values, its first value, and the episodes that have it.
+
+    Of these episodes, ``correct`` has the distinct verdicts, ``episodes`` the number, and ``keys`` the first few keys.
+    """
 
     values: frozenset[float]
     first: float
@@ -57,7 +60,7 @@ def _look(run: RunRecord) -> Evidence | None:
             continue
         value = recent[0][1].first
         if value == 0 and run.option("rollout.judge") is None:
-            continue  # a penalty or a bonus that no episode has earned
+            continue  # a constant 0 may be a penalty or a bonus that no episode has earned
         return Evidence(
             since=recent[-1][0],
             until=None,

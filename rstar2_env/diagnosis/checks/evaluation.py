@@ -32,7 +32,7 @@ def _falls(run: RunRecord) -> Evidence | None:
     best, last = max(known[:-1], key=lambda one: one.figures["pass_rate"]), known[-1]
     fall = best.figures["pass_rate"] - last.figures["pass_rate"]
     error = sum(one.figures.get("pass_rate_se", 0.0) ** 2 for one in (best, last)) ** 0.5
-    # The best of several evaluations is high by chance, so a fall from it needs more than two standard errors.
+    # The best of several evaluations is partly high by chance, so the fall must exceed three standard errors, not two.
     if not fall > max(_FALL, 3 * error):
         return None
     return Evidence(

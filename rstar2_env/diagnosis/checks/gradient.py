@@ -22,7 +22,7 @@ def _nan(run: RunRecord) -> Evidence | None:
         return None
     first, last = min(broken), max(broken)
     figures = sorted({name for names in broken.values() for name in names})
-    # Steps that report no value, such as a step in progress, do not end it.
+    # The fault has ended only if later steps report values; a step in progress reports none yet.
     ended = all(run.points(name)[-1][0] > last for name in figures)
     return Evidence(
         since=first,
@@ -35,7 +35,7 @@ def _nan(run: RunRecord) -> Evidence | None:
 
 
 def _differ(step: StepData) -> bool:
-    """Return whether kept episodes of a group have different rewards, which should give them an advantage."""
+    """Return whether the kept episodes of any group differ in their rewards, which should give them an advantage."""
     return any(len({one.reward for one in group if one.kept}) > 1 for group in step.groups())
 
 

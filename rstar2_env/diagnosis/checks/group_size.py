@@ -11,13 +11,13 @@ from rstar2_env.diagnosis.spells import each_step, rolling, spell
 
 _SMALL = 3
 _GROUPS = 30
-"""Number of groups over which shares are averaged. They have at least 60 episodes, so the standard error of their pass
-rate is at most about .06."""
+"""Number of groups over which shares are averaged. They have at least 60 episodes together, so the standard error of
+their pass rate is at most about .06."""
 _MISSED = 0.3
 
 
 def _equal(step: StepData) -> float | None:
-    """Return the probability that a group's episodes are all right or all wrong by chance, at the step's pass rate.
+    """Return the probability that a group's episodes are by chance all right or all wrong, at the step's pass rate.
 
     The result is ``None`` if a group has more than ``_SMALL`` episodes.
     """

@@ -31,7 +31,7 @@ def _unavailable(run: RunRecord) -> Evidence | None:
 
 
 def fault_rate(run: RunRecord) -> float:
-    """Return the probability that the run's options inject a fault into a call; 0 if the options set none."""
+    """Return the probability with which the run's options inject a fault into a call; 0 if they inject none."""
     for wrapper in run.option("rollout.wrappers", ()):
         if isinstance(wrapper, dict):
             name, options = str(wrapper.get("name", "")), {**wrapper, **(wrapper.get("options") or {})}
@@ -43,12 +43,12 @@ def fault_rate(run: RunRecord) -> float:
             try:
                 return float(sum(rate.values()) if isinstance(rate, dict) else rate)
             except (TypeError, ValueError):
-                return 0.0  # a rate in another form, such as one for each kind as text
+                return 0.0  # a rate in another form, such as a text with a rate for each kind
     return 0.0
 
 
 def _calls(step: StepData) -> tuple[int, int]:
-    """Return the number of calls of a step, and how many of them are labelled as injected."""
+    """Return the number of a step's calls, and how many of them are labelled as injected."""
     labelled = sum(one.injected for one in step.episodes)
     return sum(len(one.statuses) for one in step.episodes) + labelled, labelled
 
@@ -62,7 +62,7 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
         labelled += own[1]
         if labelled:
             return None
-        # Faults never change the result of a call that failed by itself, so a part of them does not show.
+        # A fault is not injected into a call that failed by itself, so assume that only half of the rate is visible.
         chance = (1 - rate / 2) ** calls
         if calls >= _CALLS and chance < _BY_CHANCE:
             return Evidence(

@@ -9,13 +9,13 @@ from rstar2_env.diagnosis.spells import spell
 _FAR, _TIMES, _BACK = 0.5, 2.0, 10
 _LEAST = 5
 """Number of consecutive steps that a finding needs. ``kl`` is the mean of exp(-d) - 1 + d over the tokens of a step,
-where d is the difference of the log-probabilities. It has a heavy tail: even if a run learns, 2 of 800 tokens
-contribute nine tenths of it in a few steps."""
+where d is the policy's log-probability of a token minus the reference model's. It has a heavy tail: even in a run that
+learns, there are a few steps in which 2 of 800 tokens contribute nine tenths of the sum."""
 
 
 def _look(run: RunRecord) -> Evidence | None:
     points = run.series("kl")
-    # How far the policy has gone since 10 steps before, or since the first step.
+    # The value 10 steps earlier (or at the first step), to which each value is compared.
     earlier = [points[max(0, at - _BACK)][1] for at in range(len(points))]
     away = [
         (step, value if value > min(_TIMES * before, 10 * _FAR) else 0.0)

@@ -14,8 +14,8 @@ rate at each step. Trained weights have a root mean square of about 0.02 to 0.1,
 rate of 2e-4 to 1e-3, one to three orders above published recipes."""
 _BROKEN = 0.3
 """Change of the weights, relative to their norm, that is reported after a single step. It is 30 times ``_HIGH``, so one
-such step changes the weights more than a whole spell (``spells``) does. Afterwards, the policy often earns only equal
-rewards; then nothing is learned in further steps, and no spell becomes long enough."""
+such step changes the weights more than several consecutive steps above ``_HIGH``. After such a step, the policy often
+earns only equal rewards; then further steps change nothing, and there are never enough consecutive steps."""
 _LOW = 1e-7
 """Smallest useful change of the weights per step, relative to their norm: float32 resolves 6e-8 of a value, so smaller
 changes are mostly rounded away."""
@@ -23,7 +23,7 @@ _LEAST_LOW = 5
 
 
 def _high(run: RunRecord) -> Evidence | None:
-    # The first steps of Adam, without moments, are as long as its later ones, but a warm-up begins with 0.
+    # The first steps are included: Adam's are as long as later ones although its moments begin at 0.
     points = run.series("weights/change")
     found = spell(points, lambda change: change > _HIGH) or spell(points, lambda change: change > _BROKEN, least=1)
     if found is None:
@@ -49,7 +49,7 @@ def _low(run: RunRecord) -> Evidence | None:
     points = [(step, change) for step, change in run.series("weights/change") if trained.get(step, 1.0) > 0]
     warm = int(run.option("optim.warmup_steps", 0))
     if warm >= int(run.option("run.steps", warm + 1)):
-        warm = 0  # a warm-up that the run does not complete is the rate of the run
+        warm = 0  # the whole run is warm-up, so its steps are judged as they are
     found = spell([point for point in points if point[0] > warm], lambda change: change < _LOW, _LEAST_LOW)
     if found is None:
         return None

@@ -26,7 +26,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
         now = [rate for step, rate in rates if step <= stop]
         began = start_level(run.series("rollout/pass_rate") or run.series("rollout/reward"))
         if now and began is not None and now[-1] > began + max(_BETTER, 2 * _error(run)):
-            return None  # longer or shorter answers that are right more often are learning
+            return None  # if the answers are right more often, their change in length is learning
         return Evidence(
             since=found.since,
             until=found.until,
@@ -40,7 +40,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 def _error(run: RunRecord) -> float:
-    """Return an upper bound of the standard error of the difference between the pass rates of 3 steps and of 5 steps.
+    """Return an upper bound of the standard error of the difference between two pass rates: of 3 steps and of 5 steps.
 
     The result is 0 if the run did not record the number of episodes.
     """

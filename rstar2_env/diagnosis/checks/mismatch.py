@@ -9,7 +9,7 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 _FAR = 0.1
-"""Difference in nats that no precision explains: the tolerance of a weight sync in bfloat16, the lowest precision."""
+"""Largest difference in nats that a precision can explain: the tolerance of a weight sync in bfloat16, the lowest."""
 _STALE, _GROWTH, _STEPS = 0.02, 3.0, 5
 _DEEPER = 2.0
 
@@ -28,7 +28,7 @@ def _explained(run: RunRecord) -> float:
 def _differs(run: RunRecord) -> Evidence | None:
     points = run.series("mismatch/logp_difference")
     explained = _explained(run)
-    # Another precision shows before the first update; a small difference that comes later may be of older weights.
+    # Precision causes a difference already before the first update; a small later one may come from older weights.
     at_start = points[0][1] > explained
     found = spell(points, lambda value: value > (explained if at_start else _FAR))
     if found is None or (_stale(run) is not None and points[0][1] <= _FAR):

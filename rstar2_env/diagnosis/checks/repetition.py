@@ -10,8 +10,8 @@ from rstar2_env.diagnosis.spells import Spell, each_step, least_of, shares, spel
 
 _SHARE, _MORE = 0.4, 0.2
 _LOOPS, _MANY = 0.5, 0.25
-"""Repetition above which an episode counts as a loop, and the share of such episodes above which there is a finding:
-they do as much harm as the same share of episodes that a budget cuts (``budgets``)."""
+"""Repetition above which an episode counts as a loop, and the share of such episodes that is reported: loops do as much
+harm as episodes that a budget cuts, so the share is that of ``budgets``."""
 
 
 def _repeated(step: StepData) -> float | None:
@@ -29,7 +29,7 @@ def _looping(run: RunRecord) -> list[FigurePoint]:
 
 def _above(run: RunRecord, points: list[FigurePoint], least: float) -> Spell | None:
     start = start_level(points)
-    # A policy that repeats itself from the first step on has no level to compare with.
+    # If the policy repeats itself from the first step on, its level at the start is not a standard of comparison.
     bound = least if start is None or start > least else max(least, start + _MORE)
     return spell(points, lambda share: share > bound, least_of(run))
 

@@ -54,7 +54,7 @@ def _mixed(step_groups: list[list[EpisodeDigest]]) -> list[list[EpisodeDigest]]:
 
 
 def _varied(step: StepData) -> float | None:
-    """Return the share of the groups with right and wrong episodes in which the rewards differ within the group.
+    """Return the share of groups in which rewards differ, among the groups with both right and wrong episodes.
 
     The result is ``None`` if there are no such groups, or if all rewards of the step are equal.
     """
@@ -84,7 +84,7 @@ def _gap(one: list[EpisodeDigest], other: list[EpisodeDigest]) -> float:
 
 
 def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest], bool]) -> list[float]:
-    """Return, for each group with both, the mean reward of its chosen episodes minus that of its other episodes."""
+    """Return the mean reward of a group's chosen episodes minus that of its others, for each group that has both."""
     found = []
     for group in groups:
         chosen_ones = [one for one in group if chosen(one)]
@@ -95,10 +95,10 @@ def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest],
 
 
 def _paid(step: StepData) -> tuple[list[float], list[float], list[float]]:
-    """Return three lists: the smallest and the largest reward, and two differences of mean rewards for each group.
+    """Return three lists: [smallest reward, largest reward] of the step, and two differences of mean rewards per group.
 
-    The first difference is between right and wrong episodes, among those with one marked answer (the right format); the
-    second is between episodes with and without that format.
+    The first difference is between right and wrong episodes, among those with exactly one marked answer (the right
+    format); the second is between episodes with and without that format. Groups without a difference are left out.
     """
     groups = step.groups()
     rewards = [one.reward for group in groups for one in group]

@@ -8,9 +8,9 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _LEAST, _WINDOW, _DRAWS, _MOST, _TIMES = 3, 10, 24, 64, 8
-"""A window is a number of latest steps: at least 3, and at most 10 or as many as have 64 groups, whichever is more. A
-finding needs 24 groups in a window, 8 times the number of distinct problems: 24 uniform draws from 6 problems give only
-3 of them with a probability of about 1e-6."""
+"""A window consists of the latest steps: at least 3, and at most 10 or as many as have 64 groups, whichever is more. A
+finding needs at least 24 groups in a window, and at least 8 times as many groups as distinct problems: the probability
+that 24 uniform draws from 6 problems contain only 3 of them is about 1e-6."""
 _STILL, _READY = 20, 0.9
 
 

@@ -16,11 +16,11 @@ def _signature(group: Sequence[EpisodeDigest]) -> tuple[object, ...]:
 
 
 def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[EpisodeDigest]]:
-    """Return the groups with exactly the texts of an earlier group, except groups whose own texts hardly differ."""
+    """Return the groups with exactly the texts of an earlier group; groups whose own texts hardly differ are ignored."""
     seen: dict[tuple[object, ...], Sequence[EpisodeDigest]] = {}
     found = []
     for group in groups:
-        # Episodes that are all equal prove nothing: a certain policy writes the same text twice.
+        # If all episodes are equal, they prove nothing: a policy that is certain always writes the same text.
         if len({one.text for one in group}) >= min(3, len(group)) and all(one.text for one in group):
             if _signature(group) in seen:
                 found.append(group)

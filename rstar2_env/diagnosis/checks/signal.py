@@ -15,21 +15,21 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return, for each step: number, groups without a signal counted by reason, number of groups with a signal."""
+    """Return for each step its number, the counts of groups without a signal by reason, and the count of the others."""
     found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
         figures = step.figures
         if "groups/signal" in figures:
             reasons = {reason: figures.get(f"groups/{reason}", 0.0) for reason in REASONS}
             found.append((step.number, reasons, figures["groups/signal"]))
-        elif "groups/equal_share" in figures:  # of another trainer, which does not name the reasons
+        elif "groups/equal_share" in figures:  # from another trainer, which does not record the reasons
             equal = figures["groups/equal_share"]
             found.append((step.number, {"equal": equal}, 1.0 - equal))
     return found
 
 
 def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
-    """Return, for each step, the share of its groups that have no signal for the given reason."""
+    """Return, for each step, the share of its groups that are without a signal for the given reason."""
     if reason == "not_selected" and (points := each_step(run, "groups/rejected", _rejected)):
         return points
     return [
@@ -40,9 +40,9 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> float | None:
-    """Return, of the groups with different rewards, the share with no kept episode; ``None`` if they are a minority.
+    """Return the share of groups without a kept episode, among the groups whose rewards differ.
 
-    Groups with equal rewards are left out, since they say nothing about the selector.
+    Groups with equal rewards say nothing about the selector. The result is ``None`` unless most groups differ.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]
@@ -86,7 +86,7 @@ def _few(run: RunRecord) -> Evidence | None:
     nothing = max(found.values) <= 1 - _ALMOST
     reasons = {reason for _, each, _ in signal_shares(run) for reason in each}
     if nothing and any(spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons & {*REASONS}):
-        return None  # no signal for one reason alone is another finding
+        return None  # if one reason explains the groups without a signal, another check reports it
     own = [one for one in shares if one[0] >= found.since - _WINDOW and (found.until is None or one[0] <= found.until)]
     share = sum(one[1] for one in own) / max(1.0, sum(one[2] for one in own))
     most = [one[3] for one in own]

@@ -11,11 +11,11 @@ from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _HALF, _WINDOW = 0.5, 5
 _SLOWER = 0.7
-"""Share of its earlier speed below which training counts as slower: about the square root of ``_HALF``. If training
-slows too, the cause is not a server, cache or queue of the rollout."""
+"""Fraction of its earlier speed below which training counts as slower: about the square root of ``_HALF``. If training
+is slower too, the cause is not a server, cache or queue of the rollout."""
 _WAITS = 0.3
 _LEAKS = ((30, 0.1), (15, 0.25))
-"""Numbers of steps, each with the growth of memory in these steps that is reported: fast growth is reported earlier."""
+"""Numbers of steps, each with the relative growth of memory in them that is reported; fast growth is reported earlier."""
 _BLOCKS = 5
 
 
@@ -33,7 +33,7 @@ def _speed(run: RunRecord) -> list[FigurePoint]:
 
 
 def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
-    """Return the medians of a figure before a step and from that step on; 0 if the figure is unknown."""
+    """Return the median of a figure before a step, and from that step on; 0 if there are no values."""
     points = run.series(name)
     before = [value for step, value in points if step < since]
     after = [value for step, value in points if step >= since]
@@ -42,7 +42,7 @@ def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
 
 def _falls(run: RunRecord) -> Evidence | None:
     points = _speed(run)
-    # The first steps build caches and compile, so they are left out.
+    # The first steps are left out, because they fill caches and compile.
     level = start_level(points[2:])
     if not level or len(points) < 2 + 2 * _WINDOW:
         return None

@@ -10,8 +10,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.spells import each_step, least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
-"""A policy that makes at least ``_USED`` calls per episode at the start uses the tool. It no longer does if the mean
-over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or below that share of the calls at the start."""
+"""A policy uses the tool if it makes at least ``_USED`` calls per episode at the start. It no longer does if the mean
+over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or below ``_UNUSED`` times the calls at the start."""
 _FAILS, _CALLS = 0.9, 5
 _DOMINATES = 0.5
 
