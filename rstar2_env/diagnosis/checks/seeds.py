@@ -16,7 +16,7 @@ def _signature(group: Sequence[EpisodeDigest]) -> tuple[object, ...]:
 
 
 def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[EpisodeDigest]]:
-    """Return the groups with exactly the texts of an earlier group; groups whose own texts hardly differ are ignored."""
+    """Return the groups with exactly the texts of an earlier group; ignore groups whose own texts hardly differ."""
     seen: dict[tuple[object, ...], Sequence[EpisodeDigest]] = {}
     found = []
     for group in groups:
