@@ -1,11 +1,11 @@
-"""Inner agents: an outer agent requests candidate turns or answers from an inner agent, and all tokens are counted.
+"""``Asked``: the inner agent from which an outer agent requests candidate turns or answers, with a count of all tokens.
 
 Every text that an inner agent writes (discarded turns, votes, values, judgements) passes through ``Asked``, which
-counts the tokens of the text. The counts come from the inner agent's ``usage``. If the inner agent does not count
-tokens, the number of words is an estimate, and ``usage`` reports this number as ``estimated_tokens`` too.
+counts its tokens. The counts come from the inner agent's ``usage``. If the inner agent does not count tokens, words are
+counted as an estimate, and ``usage`` reports their number as ``estimated_tokens`` too.
 
-Covered: creating the inner agent and deriving its seeds, requesting several turns in one state of an episode, asking
-questions outside the episode, token budgets. Not covered: choosing among turns and writing prompts (outer agents).
+Covered: the creation of the inner agent and its seeds, requests for several turns in one state of an episode, questions
+outside the episode, token budgets. Not covered: the choice among turns, and prompts, which outer agents define.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     """Create the inner agent of another agent.
 
     Args:
-        written: A name with options, optionally in round brackets; a class or function that creates an agent; or an
-            agent, which is copied.
-        dialect: How the environment writes tool calls and answers; passed to an agent that has an argument
-        ``dialect``.
+        written: A name with options, optionally in parentheses; a class or function that creates an agent; or an agent,
+            which is copied.
+        dialect: The environment's dialect; passed to an agent that has an argument ``dialect``.
 
     Raises:
         UnknownNameError: No agent has this name.
         ConfigurationError: The agent does not accept its options, or cannot be an inner agent because it needs the
-        terminal or the gold answer.
+            terminal or the gold answer.
     """
     if hasattr(written, "act") and not isinstance(written, type):
         agent: Any = copy.deepcopy(written)
@@ -132,7 +131,7 @@ class Asked:
         """
         if agent is None:
             return self
-        other = copy.copy(self)  # both share the book
+        other = copy.copy(self)  # the copy shares the counters
         other._first = inner_agent(agent, dialect)
         return other
 
@@ -143,7 +142,7 @@ class Asked:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Usage in this episode by name; ``requests`` and ``completion_tokens`` are always present."""
+        """Counters of this episode by name; ``requests`` and ``completion_tokens`` are always present."""
         return self._book.usage
 
     @property
@@ -159,9 +158,9 @@ class Asked:
     def tries(self, observation: str, info: Mapping[str, Any], most: int) -> Iterator[Try]:
         """Yield candidate turns; each is requested when the iterator advances.
 
-        At the first turn, each candidate comes from an agent with a different seed. At later turns, each comes from a
-        copy of the agent whose turn was kept; an agent without ``reseed(seed)`` would repeat itself, so only one
-        candidate is requested. Unusable replies are skipped.
+        At the first turn, each candidate comes from a new copy of the agent with a different seed. At later turns, each
+        comes from a copy of the agent whose turn was kept; without ``reseed(seed)`` these copies would repeat each
+        other, so only one candidate is requested. Unusable replies are skipped.
 
         Args:
             observation: The last observation of the environment.
@@ -199,7 +198,7 @@ class Asked:
         Args:
             text: The question.
             system: The system message.
-            always: Ask even if the budget is used up, as for the final answer.
+            always: Whether to ask even if the budget is used up, as for the final answer.
 
         Raises:
             BudgetSpentError: The budget of tokens is used up.
@@ -214,7 +213,7 @@ class Asked:
             return ""
 
     def extend(self, one: Try, observation: str, info: Mapping[str, Any], begun: str) -> Try:
-        """Return a turn that starts with a given text and that the inner agent completes.
+        """Return a turn that begins with the given text and is completed by the inner agent.
 
         An agent that can continue its own text has ``go_on(observation, info, begun)``, which returns the continuation.
         Any other agent receives the partial turn in the prompt.
@@ -234,7 +233,7 @@ class Asked:
         return Try(begun + more, agent)
 
     def length(self, text: str) -> int:
-        """Number of tokens in a text, by the agent's ``count_tokens``; the number of words if it has none."""
+        """Return the number of tokens in a text, by the agent's ``count_tokens``; without it, the number of words."""
         count = getattr(self._first, "count_tokens", None)
         return int(count(text)) if count is not None else len(text.split())
 

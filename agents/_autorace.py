@@ -1,8 +1,8 @@
 """AutoRace: grades chains of thought by criteria that a model wrote. LLM Reasoners (arXiv 2404.05221), section 4.
 
 ``write_criteria`` shows a model wrong chains with reference solutions, asks for the errors of each, and then for
-criteria that summarize the errors. ``AutoRace`` checks all criteria of a chain in one request; a chain is correct if it
-meets all of them.
+criteria that summarize the errors. ``AutoRace`` checks a chain against all criteria in one request; in the paper, a
+chain is correct if it meets all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CRITERIA = (
     "Every calculation is right.",
     "The answer is what the question asks for.",
 )
-"""General criteria for any chain; ``write_criteria`` returns criteria for a task."""
+"""General criteria for any chain; ``write_criteria`` returns criteria for a specific task."""
 GRADE = (
     "{question}\n\nProposed solution:\n{chain}\n\nCriteria:\n{criteria}\n\nDoes the solution meet them? Write one line "
     "for each criterion: its number, and Yes or No."
@@ -50,7 +50,7 @@ class AutoRace:
         self.criteria = tuple(criteria)
 
     def __call__(self, asked: Asked, question: str, chain: str) -> float:
-        """Return the share of criteria that the chain meets; a criterion without a line in the reply is not met."""
+        """Return the share of criteria that the chain meets; a criterion that the reply does not mention is not met."""
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(self.criteria, 1))
         reply = asked.ask(GRADE.format(question=question, chain=chain, criteria=listed))
         met = {int(number[:9]) for number, said in _LINE.findall(reply) if re.match(r"\W*yes\b", said, re.IGNORECASE)}

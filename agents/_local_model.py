@@ -1,8 +1,8 @@
 """A transformers model in this process, for agents: token ids in, token ids out, one episode at a time.
 
-The conversation is kept as token ids, as in training: generated text is never tokenized again. A model is loaded once
-for all agents of the process that name it; torch and transformers are imported when it is loaded. Not covered: many
-concurrent episodes, for which an engine is faster (``rstar2 eval --model``).
+The conversation is kept as token ids, as in training: generated text is never tokenized again. All agents of a process
+that name the same model share it; torch and transformers are imported when it is loaded. Not covered: many concurrent
+episodes, for which an engine is faster (``rstar2 eval --model``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
 
 Processor = Callable[[], Any]
-"""Returns a ``LogitsProcessor`` for one turn."""
+"""Function that returns a ``LogitsProcessor`` for one turn."""
 
 _models: dict[tuple[str, str | None], LocalModel] = {}
 _lock = threading.RLock()
@@ -29,7 +29,7 @@ class LocalModel:
 
     Attributes:
         model: The model.
-        chat: Renders the conversation as ids.
+        chat: The codec that renders a conversation as token ids.
 
     Raises:
         ConfigurationError: There is no such model, or it has no chat template.

@@ -1,4 +1,4 @@
-"""Scorers, with which ``best_of_k`` rates turns: bundled scorers, found by name, and the user's own code.
+"""Scorers, with which ``best_of_k`` rates turns: bundled ones, which are found by name, and the user's own.
 
 A scorer is called with an ``Asked`` for its requests, the question and the turn, and returns a number; larger is
 better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in the same way.
@@ -32,7 +32,7 @@ SCORERS: Registry[Callable[..., Any]] = Registry("scorer")
 
 
 def make_scorer(written: Any) -> Scorer:
-    """Return the scorer with a name, or load the user's own scorer; a function is returned unchanged.
+    """Return the scorer with the given name, or the user's own scorer; a function is returned unchanged.
 
     Raises:
         UnknownNameError: No scorer has this name.
@@ -49,7 +49,7 @@ def make_scorer(written: Any) -> Scorer:
 
 
 def share_of_yes(asked: Asked, prompt: str, votes: int) -> float:
-    """Return the share of replies in which "yes" occurs before any "no", in [0, 1]."""
+    """Return the share of ``votes`` replies to a prompt in which "yes" occurs before any "no", in [0, 1]."""
     replies = [_YES.search(asked.ask(prompt)) for _ in range(votes)]
     return sum(reply is not None and reply[1] is not None for reply in replies) / votes
 

@@ -1,7 +1,7 @@
 """Base class of agents that run an agent of another framework, such as LangGraph or smolagents.
 
 Covered: a user's agent, which a function creates for every episode, or a plain agent for an endpoint. Not covered: the
-frameworks themselves (``rstar2_env.adapters``), which are imported when an agent is made.
+adapters to the frameworks (``rstar2_env.adapters``), which are imported when an agent is made.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class TheirAgent(LoopAgent):
 
     Args:
         factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the
-            function itself. Its argument is the episode, from which the adapter's ``env_tools`` and ``system`` read the
-            agent's tools and system message. Without a factory, a plain agent uses the endpoint given by ``base_url``
-            and ``model``.
+            function itself. Its argument ``running`` represents the episode: the adapter's ``env_tools(running)`` are
+            the agent's tools, ``running.system`` is the system message. Without a factory, a plain agent uses the
+            endpoint given by ``base_url`` and ``model``.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.

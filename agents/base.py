@@ -26,7 +26,7 @@ def make(agent: PartSpec, /, **options: Any) -> AnyAgent:
 
     Args:
         agent: One of ``AGENTS.names()``, or your own code as ``module:Name`` or ``./file.py:Name``. Options may follow
-            ("random_text:length=5"); they override the arguments of the same name.
+            ("random_text:length=5"); they override ``**options`` of the same name.
         **options: Options of the agent.
 
     Raises:

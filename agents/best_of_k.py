@@ -23,7 +23,7 @@ class BestOfK(Asking):
         scorer: ``yes`` asks the agent whether the solution is right (``yes:votes=3`` asks three times); ``autorace``
             grades the solution by criteria; ``./file.py:Name`` is your own scorer, called with an ``Asked``, the
             question and the turn.
-        enough: A score at which no further request is made.
+        enough: Score that is good enough: if a turn reaches it, no further request is made.
         tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
         dialect: The environment's dialect.
 
@@ -47,7 +47,7 @@ class BestOfK(Asking):
         self._k, self._enough = k, enough
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the turn with the highest score; the first such turn if several have that score."""
+        """Return the turn with the highest score; of several such turns, the first."""
         best, best_score = None, float("-inf")
         for one in self._asked.tries(observation, info, self._k):
             try:

@@ -1,4 +1,4 @@
-"""``budget_forcing``: sets a minimum and a maximum length of thought. s1 (arXiv 2501.19393), section 3.1.
+"""``budget_forcing``: enforces a minimum and a maximum length of thought. s1 (arXiv 2501.19393), section 3.1.
 
 If an agent stops thinking before ``least`` tokens, "Wait" is appended to the thought and the agent continues. If the
 thought is longer than ``most`` tokens, it is cut there and the agent must answer. The paper appends "Wait" two to six
@@ -74,7 +74,7 @@ class BudgetForcing(Asking):
         return self._asked.keep(one)
 
     def _cut(self, thought: str) -> str:
-        """Return the longest prefix of whole words that fits the limit."""
+        """Return the longest prefix of whole words that has at most ``most`` tokens."""
         ends = [0, *(match.end() for match in re.finditer(r"\S+", thought))]
         low, high = 0, len(ends) - 1
         while low < high:

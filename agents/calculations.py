@@ -1,7 +1,7 @@
 """``calculations``: runs each worked calculation of a problem (as in GSM8K) in the tool, then answers.
 
-This reference player receives the problem with its gold answer. It tests whether an environment, its tool and its
-verifier agree with a data set. With ``corrupt``, it tests whether they reject wrong answers.
+This reference player receives the problem with its gold answer, to test whether an environment, its tool and its
+verifier agree with a data set; with ``corrupt``, whether they reject wrong answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Calculations:
     are not compared with those in the data set.
 
     Args:
-        corrupt: Give a wrong answer instead of the right answer.
+        corrupt: Whether to give a wrong answer instead of the right answer.
         calls_per_turn: Number of calls in one turn; a problem takes as many turns as its calculations need.
         dialect: The dialect of calls and answers.
 

@@ -1,9 +1,9 @@
-"""``logit_transfer``: adds the logit change of a small model under RL to a large model. RAST (arXiv 2506.15710).
+"""``logit_transfer``: adds to a large model the change that RL made to a small model's logits. RAST (arXiv 2506.15710).
 
-``z = z_large + lambda (z_small_trained - z_small_base)`` at every token, lambda = 1, over one vocabulary; temperature
-and nucleus sampling are applied to z. Example: z = [1,0,0] + ([0,2,0] - [0,1,0]) = [1,1,0]. With lambda = 0 the
-output equals the large model's output, token for token. ``usage`` counts the sampled tokens; each of them takes a
-forward pass of all three models.
+The logits of each token are ``z = z_large + lambda (z_small_trained - z_small_base)``, with lambda = 1; the models
+share a vocabulary. Temperature and nucleus sampling are applied to z. Example: z = [1,0,0] + ([0,2,0] - [0,1,0]) =
+[1,1,0]. With lambda = 0 the output equals the large model's output, token for token. ``usage`` counts the sampled
+tokens; each of them takes a forward pass of all three models.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class LogitShift:
 
         Args:
             input_ids: All ids so far, (1, T).
-            scores: Logits of the large model, (1, V); entries that pad its vocabulary are unchanged.
+            scores: Logits of the large model, (1, V). Entries that the small models do not have (padding of the
+                vocabulary) are unchanged.
         """
         if not self._strength:
             return scores

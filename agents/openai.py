@@ -32,7 +32,7 @@ class OpenAIChat:
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"text"``: the model writes calls in the environment's dialect, as in training. ``"native"``: requests
             contain the environment's tools, and native calls and their results are converted from and to the dialect.
-        temperature: Sampling temperature; ``None`` here, and for ``top_p`` and ``max_tokens``, uses the endpoint's
+        temperature: Sampling temperature. For this option, ``top_p`` and ``max_tokens``, ``None`` means the endpoint's
             default.
         top_p: Probability mass of nucleus sampling, 0 to 1.
         max_tokens: Maximum number of tokens of one turn.
@@ -57,7 +57,7 @@ class OpenAIChat:
     """
 
     incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
-    """Options that do not affect the turns; an evaluation may be resumed with other values of these options."""
+    """Options that do not affect the turns, so an evaluation may be resumed with other values of them."""
     determinism = "Requests contain a seed, unless seeded=false; few endpoints give equal replies for equal seeds."
 
     @checked

@@ -24,7 +24,7 @@ class Oracle:
     If the environment has its own reference player (games, mixtures), that player's turns are used.
 
     Args:
-        corrupt: Give a wrong answer instead of the gold answer.
+        corrupt: Whether to give a wrong answer instead of the gold answer.
         use_tool: Whether to run the expression in the tool.
         dialect: The dialect of calls and answers.
 
@@ -58,7 +58,8 @@ class Oracle:
             info: The ``info`` of the environment's ``reset``.
             seed: Not used.
             problem: The problem, with its gold answer.
-            reference: Returns the next turn of the environment's reference player; ``None`` if there is none.
+            reference: Function that returns the next turn of the environment's reference player; ``None`` if the
+                environment has none.
         """
         self._reference = reference
         if reference is not None or problem is None:
@@ -70,7 +71,7 @@ class Oracle:
             self._turns.append(python_call(self._dialect, info["tools"], f"print({expression})"))
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return a turn with the tool call, or with the answer.
+        """Return the reference player's next turn, or else a turn with the tool call or the answer.
 
         Raises:
             ConfigurationError: The episode continues after the answer, and the environment has no reference player.

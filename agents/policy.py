@@ -1,4 +1,4 @@
-"""``policy``: a transformers model in this process as an agent. Other agents can use it instead of an endpoint."""
+"""``policy``: a transformers model in this process as an agent; outer agents can use it instead of an endpoint."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """``self_consistency``: the most frequent answer of several turns. Wang et al. (arXiv 2203.11171).
 
-``answer = argmax_a sum_i [a_i = a]`` over k samples; sampling stops as soon as the remaining samples cannot change the
-winner, which gives the same answer for fewer tokens. A turn that calls a tool is a vote to continue the episode.
+``answer = argmax_a sum_i [a_i = a]``, where a_i is the answer of sample i of k. Sampling stops as soon as the remaining
+samples cannot change the winner, which gives the same answer for fewer tokens. A turn that calls a tool is a vote to
+continue the episode.
 """
 
 from __future__ import annotations
@@ -65,19 +66,19 @@ class SelfConsistency(Asking):
 
 
 def winner(votes: list[str | None]) -> str | None:
-    """Return the most frequent vote, the first of equally frequent votes; ``None`` if there is no vote."""
+    """Return the most frequent vote; of equally frequent votes, the first; ``None`` if there is no vote."""
     counts = Counter(vote for vote in votes if vote is not None)
     return max(counts, key=lambda vote: counts[vote], default=None)
 
 
 def decided(votes: list[str | None], left: int) -> bool:
-    """Return whether the remaining votes cannot change the winner."""
+    """Return whether ``left`` further votes cannot change the winner."""
     counts = Counter(vote for vote in votes if vote is not None)
     best = winner(votes)
     if best is None:
         return left == 0
     order = list(counts)
-    # An answer not given so far comes last, and so loses a tie.
+    # An answer that has not been given yet would come last, so it would lose a tie.
     rivals = [(counts[other], order.index(other)) for other in order if other != best] + [(0, len(order))]
     place = order.index(best)
     return all((count + left, -at) < (counts[best], -place) for count, at in rivals)

@@ -1,8 +1,7 @@
-"""Base class of agents that search for an answer to the conversation, in separate requests, and play it as a turn.
+"""``Thinker``: base class of agents that think in requests outside the episode, and play only the answer as a turn.
 
-A turn contains only the answer; the agent thinks in requests outside the episode. Therefore the environment's tools are
-not called (except by ``tactic_router``), and in an environment with several turns the agent starts to think again at
-each turn, with the whole conversation so far as its question.
+Therefore the environment's tools are not called (except by ``tactic_router``). In an environment with several turns,
+the agent starts to think again at each turn, with the whole conversation so far as its question.
 """
 
 from __future__ import annotations

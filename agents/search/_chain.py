@@ -1,7 +1,8 @@
 """Search space of reasoning chains, with the prompts that let a model propose, perform and judge a step.
 
-``ThoughtChain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass
-defines the reward of a step. The prompts are public, since a scripted or trained model depends on them.
+``ThoughtChain`` is a state of the search. ``ChainWorld`` is both the world model (states and actions) and the guide
+(the rewards of the search, which a subclass defines). The prompts are public, since a scripted or trained model depends
+on them.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ class ChainWorld:
     Args:
         thinker: The agent that makes requests and parses answers.
         question: The question to answer.
-        width: Number of proposals requested in each state; equal proposals are one action.
+        width: Number of proposals requested in each state; equal proposals count as one action.
         votes: Number of requests for each prediction and each judgement.
-        predicts: Request the outcome of a step too (RAP's world model), and append the most frequent prediction to
-            the step; ``False`` expects that the step itself contains its outcome.
+        predicts: Whether to request a prediction of each step's outcome (RAP's world model), and append the most
+            frequent prediction to the step. If false, a step itself should contain its outcome.
         hint: Text added to each request for a step.
     """
 

@@ -1,9 +1,9 @@
 """Train the agent ``navigator`` by Double DQN (arXiv 1509.06461): dueling network, epsilon-greedy, replay buffer.
 
-The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q that is
-replaced every ``copy_every`` updates. Covered: the learner, for any function that plays an episode with a given
-chooser, and ``train_navigator``, which plays in an environment through ``reset`` and ``step``. Torch is imported only
-for training.
+The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_b Q(s', b))``, and ``r`` at the end of an episode, where r is the
+reward, s' the next state, and Q' a copy of Q that is renewed every ``copy_every`` updates. Covered: the learner, for
+any function that plays an episode with a given chooser, and ``train_navigator``, which plays in an environment through
+``reset`` and ``step``. Torch is imported only for training.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.evaluation.play.episode import play_episode
 from ._dueling import _WIDE, ACTIONS, SCORES, q_values
 
 PlayEpisode = Callable[[Callable[[tuple[int, ...]], int], int], float]
-"""Plays an episode with a function that chooses a block from seven scores, and a seed; returns the final reward."""
+"""Function that plays an episode with a chooser (seven scores to a block) and a seed, and returns the final reward."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Learning(CheckedOptions):
 
     Attributes:
         episodes: Number of episodes to play.
-        gamma: Discount for each block.
+        gamma: Discount factor per block.
         lr: Learning rate of Adam.
         batch: Number of transitions in an update.
         updates: Number of updates after each episode.
         copy_every: Number of updates between two copies of the network.
         explore: Share of the episodes over which the probability of a random block falls from 1 to ``least_random``.
-        least_random: Probability of a random block afterwards.
+        least_random: Probability of a random block in the remaining episodes.
     """
 
     episodes: int = option(800, least=1)
@@ -55,7 +55,7 @@ def learn(play: PlayEpisode, learning: Learning | None = None, *, seed: int = 0)
     Args:
         play: Function that plays one episode with a given chooser of blocks.
         learning: Training options.
-        seed: Seed of weights, exploration and batches; episode seeds count up from it.
+        seed: Seed of weights, exploration and batches; the seeds of the episodes are ``seed``, ``seed + 1``, ....
 
     Returns:
         The weights, named as in ``_dueling.SHAPES``.
@@ -130,7 +130,7 @@ def train_navigator(
     """Train the policy of a ``navigator`` on an environment, with the reward at the end of the episode.
 
     Args:
-        env: Any text environment; its episode seeds count up from ``seed``.
+        env: Any text environment; the seeds of its episodes are ``seed``, ``seed + 1``, ....
         agent: The inner agent, in any form that the navigator's option ``agent`` accepts.
         learning: Training options.
         seed: Seed of weights, exploration and episodes.

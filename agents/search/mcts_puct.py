@@ -1,10 +1,10 @@
 """``mcts_puct``: MCTS with a value model and a process model. x1, Reasoning Language Models (arXiv 2501.11223).
 
-Score of a child with value q and n visits, whose parent has N visits: ``q + sqrt(N-1)/(1+n) (c1 + ln((N+c2)/c2))``,
-c1 = 1.25, c2 = 19652, discount .96. With q = 0, (N, n) = (10, 0) gives 3.7515, (10, 3) gives .9379, (100, 5) gives
-2.0813. The value of a new leaf is the value model's estimate. The process model checks each step: the reward of a step
-is minus the process model's confidence that the step is wrong, so long chains have no advantage. The reward of an
-answer is its value. The paper leaves the choice of these rewards open.
+The score of a child with value q and n visits, whose parent has N visits, is ``q + sqrt(N-1)/(1+n) (c1 +
+ln((N+c2)/c2))`` with c1 = 1.25 and c2 = 19652; the discount is .96. Examples for q = 0: (N, n) = (10, 0) gives 3.7515,
+(10, 3) gives .9379, (100, 5) gives 2.0813. The value of a new leaf is the value model's estimate. The process model
+checks each step: the reward of a step is minus the process model's confidence that the step is wrong, so long chains
+have no advantage. The reward of an answer is its value. The paper leaves the choice of these rewards open.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ValuedWorld(ChainWorld):
     checked_by: Asked | None
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return the value of an answer; for other steps the penalty of the process model, which is at most 0."""
+        """Return the value of an answer; for any other step, return the process model's penalty, in [-1, 0]."""
         if after.answer is not None:
             return self.value(after)
         if self.checked_by is None:
@@ -90,7 +90,7 @@ class MctsPuct(Thinker):
         return found.state.answer if found.state.answer is not None else self.conclude(found.state.prompt(CONCLUDE))
 
     def world(self, question: str) -> ValuedWorld:
-        """Return the world to search."""
+        """Return the search space for a question."""
         world = ValuedWorld(self, question, width=self._width, votes=self._votes)
         world.valued_by, world.checked_by = self._value, self._process
         return world

@@ -1,11 +1,12 @@
 """``navigator``: a small policy chooses the next block of a chain of thought. RL of Thoughts (arXiv 2505.14140).
 
-State: the model rates its own work by seven scores from 1 to 3. Three are for the work so far (right modelling,
+State: the model rates its own work with seven scores from 1 to 3. Three are for the work so far (right modelling,
 clarity, right calculation), two for the rest (few steps, easy ideas), two for the answer (nearness, confidence).
-Blocks: reason one step, decompose, debate, refine, terminate. Rules: the chain ends with an answer, or after ``steps``
-blocks; at the first step, reason replaces refine. The policy is the greedy policy of a Double-Dueling DQN of 2,566
-parameters (``_dueling``); without weights the agent reasons until it has an answer. ``train_navigator`` trains a policy
-on any environment with the reward at the end of the episode; the paper uses a process reward model.
+Blocks (actions): reason one step, decompose, debate, refine, terminate. Rules: the chain ends with an answer, or after
+``steps`` blocks; at the first step, reason replaces refine. The policy is the greedy policy of a dueling network of
+2,566 parameters (``_dueling``), trained by Double DQN; without weights the agent plays one fixed block until it has an
+answer. ``train_navigator`` trains a policy on any environment, with the reward at the end of the episode; the paper
+uses a process reward model.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class Navigator(Thinker):
         return chain.answer if chain.answer is not None else self.conclude(chain.prompt(CONCLUDE))
 
     def scores(self, chain: ThoughtChain) -> tuple[int, ...]:
-        """Return the seven scores that the model gives its work; a missing score is 2."""
+        """Return the seven scores that the model gives its own work; a score missing in the reply is 2."""
         found = [int(digit) for digit in re.findall(r"[123]", self._asked.ask(chain.prompt(SELF)))[:7]]
         return (*found, *[2] * (7 - len(found)))
 

@@ -1,10 +1,11 @@
 """``rap_mcts``: reasoning via planning: the model is also the world model. RAP (arXiv 2305.14992, section 3).
 
-MCTS with UCT: ``Q + w sqrt(ln N / n)``, w = 1, 10 iterations, depth 5, mean backup, best child. The reward of a step is
-``r0^.5 r1^.5``: r0 is the share of Yes replies to the question whether the step is useful; r1 is the confidence, the
-share of the world model's predictions that agree on its outcome. The result is the answer of the best path, or the
-winner of a vote of all paths weighted by reward (the paper's aggregation). The paper computes r0 from the logits of
-Yes; here it is a share of replies, since an agent returns only text.
+MCTS with UCT: the score of a child with mean value Q and n visits, whose parent has N visits, is ``Q + w sqrt(ln N /
+n)`` with w = 1; 10 iterations, depth 5. The reward of a step is ``r0^.5 r1^.5``: r0 is the share of Yes replies to the
+question whether the step is useful; r1 is the confidence, the share of the world model's predictions that agree on the
+outcome. The result is the answer of the best path, or the winner of a vote of all paths weighted by reward (the paper's
+aggregation). The paper computes r0 from the logits of Yes; here it is a share of replies, since an agent returns only
+text.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class RapWorld(ChainWorld):
         return float(self.useful(state, action) ** 0.5)
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return sqrt(r0 r1): r0 is the model's estimate that the step is useful, r1 its confidence in the outcome."""
+        """Return sqrt(r0 r1), where r0 is the step's usefulness and r1 the confidence in its outcome."""
         return float((self.useful(state, action) * after.sure) ** 0.5)
 
 
@@ -84,7 +85,7 @@ class RapMcts(Thinker):
         return max(votes, key=lambda answer: votes[answer])
 
     def world(self, question: str) -> RapWorld:
-        """Return the world to search."""
+        """Return the search space for a question."""
         return RapWorld(self, question, width=self._width, votes=self._votes, predicts=True)
 
 

@@ -1,9 +1,9 @@
 """``reasoner``: searches chains of thought with one of four algorithms. LLM Reasoners (arXiv 2404.05221).
 
-World model, search configuration and search algorithm are the protocols of ``rstar2_env.search``: here the world is a
-chain of reasoning steps, and the reward of a step is the share of Yes replies to the question whether it is useful.
-``search`` is greedy search, beam search, depth-first search or MCTS (weight 1, depth 5, 10 iterations). With ``grade``
-every chain that reaches an answer is graded by AutoRace, and the answer of the best chain is returned.
+The protocols of ``rstar2_env.search`` correspond to the paper's world model, search configuration and search algorithm.
+Here a state is a chain of reasoning steps, and a step's reward is the share of Yes replies to the question whether it
+is useful. ``search`` is greedy search, beam search, depth-first search or MCTS (weight 1, depth 5, 10 iterations). With
+``grade`` every chain that reaches an answer is graded by AutoRace, and the answer of the best chain is returned.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Reasoner(Thinker):
         least: Minimum reward of a step; depth-first search skips steps with a smaller reward.
         iterations: Number of descents of MCTS.
         votes: Number of requests to judge a step.
-        grade: Grade all chains with an answer by AutoRace, and return the best.
+        grade: Whether to grade all chains with an answer by AutoRace, and return the best chain's answer.
         criteria: Criteria of AutoRace; ``rstar2_env.agents.write_criteria`` returns criteria for a task.
         tokens: Token budget of an episode, after which the search ends; 0 for no limit.
         dialect: The environment's dialect.

@@ -23,7 +23,7 @@ from ._chain import ThoughtChain
 from .rap_mcts import RapMcts, RapWorld
 
 Solved = Mapping[str, Any]
-"""``question``, and ``template`` (the solution method, in words) or ``steps`` (a list of lines), or both."""
+"""A solved problem: ``question``, and ``template`` (the method in words) or ``steps`` (a list of lines) or both."""
 
 
 class RetrievalMcts(RapMcts):
@@ -73,14 +73,14 @@ class RetrievalMcts(RapMcts):
         self._index = Bm25(self._steps, words=WORDS_AND_SIGNS)
 
     def world(self, question: str) -> RapWorld:
-        """Return RAP's world for the question with the retrieved text."""
+        """Return RAP's search space for the question with the retrieved text before it."""
         near = [self._solved[place] for place in self._questions.nearest(question, self._most[0])]
         shown = [f"A similar problem: {one['question']}\nHow it is solved: {_template(one)}" for one in near]
         asked = "\n\n".join([*shown, question])
         return RapWorld(self, asked, width=self._width, votes=self._votes, predicts=True, hint=self._hint)
 
     def _hint(self, chain: ThoughtChain) -> str:
-        # The end of the chain: its last step, or the question without the retrieved text.
+        # Retrieve by the end of the chain: its last step, or else the question without the retrieved text.
         where = chain.steps[-1] if chain.steps else chain.question.rpartition("\n\n")[2]
         near = [f"- {self._steps[place]}" for place in self._index.nearest(where, self._most[1])]
         return "\n".join(["Steps that helped in similar places:", *near]) if near else ""

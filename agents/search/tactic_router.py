@@ -3,7 +3,8 @@
 The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
 ``program_aided`` (words and a program). Each tactic runs at most once; its result is added to the prompt, and the model
 chooses again, until it chooses ``aggregate`` or a tactic that is not available, a tactic fails, or ``steps`` tactics
-have run. Then it answers from all results. The paper also has logic programs for a solver; a Python tool can run them.
+have run. Then it answers from all results. The paper also has logic programs for a solver; here a Python program can
+call a solver.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 class TacticRouter(Thinker):
     """Lets the model choose tactics (text or programs), runs each chosen tactic once, and answers from all results.
 
-    Programs run in the environment's own tool, as a call of the turn; without a tool they fail.
+    Programs run in the environment's own tool, called in a turn; without such a tool these tactics fail.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.
@@ -93,7 +94,7 @@ class TacticRouter(Thinker):
             goes_on = True
         else:
             (route, text), self._running = self._running, None
-            # The result of a call is its status, not its text.
+            # The status of a call, not its text, tells whether the call succeeded.
             goes_on = all(call.get("status") in ("ok", "empty") for call in info.get("tool_calls") or ())
             self._results.append((route, f"{text}\n{observation}".strip() if goes_on else "It failed."))
         try:

@@ -1,7 +1,7 @@
 """The protocols of agents, and the function that starts an agent's episode.
 
-Covered: the protocols, and the arguments that each agent declares and receives. Not covered: the loop that plays an
-episode (``rstar2_env.evaluation.play.episode``), agents themselves (``rstar2_env.agents``), and their tests
+Covered: the protocols, and which arguments an agent receives. Not covered: the loop that plays an episode
+(``rstar2_env.evaluation.play.episode``), agents themselves (``rstar2_env.agents``), and their tests
 (``rstar2_env.testing.check_agent``).
 """
 
@@ -48,9 +48,9 @@ class InformedAgent(Protocol):
     """An agent that receives the problem and its gold answer: a reference player for tests and baselines.
 
     It declares this with ``needs_problem = True``. The code that plays the episode passes the problem; an agent never
-    reads it from the environment. With ``needs_reference = True``, the agent also receives the environment's own
-    reference player (``rstar2_env.env.reference``) or ``None`` as ``reference=``. If there is a reference player,
-    ``problem`` may be ``None``.
+    reads it from the environment. With ``needs_reference = True``, the agent also receives the argument ``reference``:
+    the environment's own reference player (``rstar2_env.env.reference``), or ``None`` if it has none. If there is a
+    reference player, ``problem`` may be ``None``.
     """
 
     needs_problem: Literal[True]
@@ -83,7 +83,7 @@ def start_agent(
     problem: Problem | None = None,
     reference: Reference | None = None,
 ) -> None:
-    """Start an episode of an agent, passing the problem and the reference player only if the agent declares them.
+    """Start an episode of an agent; pass the problem and the reference player only if the agent declares that need.
 
     Args:
         agent: The agent.

@@ -1,7 +1,7 @@
 """The conversation with an endpoint, as text or with the endpoint's native tool calls.
 
-An environment reads and writes text. This module converts native calls to text in the environment's dialect, and the
-results that the environment shows to messages with the role ``tool``. Not covered: how requests are sent.
+An environment reads and writes text. ``Conversation`` converts native calls to text in the environment's dialect, and
+the results in observations to messages with the role ``tool``. Not covered: how requests are sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Conversation:
         native: Whether to offer the tools as native tools. If not, native calls in replies are converted to text.
 
     Attributes:
-        messages: The messages so far, in the form that a request needs.
+        messages: The messages so far, in the form in which a request contains them.
         fields: Further fields of a request: ``tools`` with the schemas if calls are native.
 
     Raises:
@@ -63,7 +63,7 @@ class Conversation:
         self._pending = ()
 
     def add_observation(self, text: str, role: str) -> None:
-        """Add an observation with a role, or, after native calls, one ``tool`` message for the result of each call."""
+        """Add an observation: a message with the given role or, after native calls, one ``tool`` message per call."""
         calls, self._pending = self._pending, ()
         if not calls:
             self.messages.append({"role": role, "content": text})
@@ -86,7 +86,7 @@ class Conversation:
             raise UnusableReplyError(
                 "no_text", f"The reply has no text and only native calls ({names}) that the dialect cannot write."
             )
-        # A call that is played as text gets no output, without which a server refuses the call's item.
+        # A call that is played as text gets no output, and a server refuses the item of a call without output.
         kept = {"items": reply.items, "response_id": reply.response_id} if self._native or not reply.calls else {}
         kept = {name: value for name, value in kept.items() if value}
         if self._native and reply.calls:
@@ -100,7 +100,7 @@ class Conversation:
     def _written(self, call: NativeCall) -> str:
         """Write a native call in the dialect, or return "" if the dialect cannot write it.
 
-        Arguments that are not a JSON object are written such that the dialect rejects them, too, if possible.
+        If the arguments are not a JSON object, write them so that the dialect rejects them too, if that is possible.
         """
         try:
             arguments = json.loads(call.arguments or "{}")
@@ -118,7 +118,10 @@ class Conversation:
             return ""
 
     def _results(self, text: str, count: int) -> list[str]:
-        """Split an observation into one text per call; if that fails, the first text is the whole observation."""
+        """Split an observation into one text per call; if that fails, the first text is the whole observation.
+
+        The other texts then refer to the first.
+        """
         before, _, after = self._dialect.results([ToolResult("", ToolStatus.OK, "\0")]).partition("\0")
         if text.startswith(before) and text.endswith(after):
             parts = text[len(before) : len(text) - len(after)].split(f"{after}\n{before}")

@@ -23,8 +23,8 @@ class FamilyEnv(ToolEnv):
 
     Attributes:
         family_class: The family's class.
-        random_baseline: Mean reward of a random player at the default knobs.
-        shared: The sections of the specification that all families of a kind share.
+        random_baseline: Mean reward of a random player with the default knobs.
+        shared: The sections of the specification that all families of the kind (puzzles, games) share.
         arguments: The last section of the specification, which describes the arguments.
     """
 
@@ -40,7 +40,7 @@ class FamilyEnv(ToolEnv):
 
     @classmethod
     def own_knobs(cls, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split options into those that are knobs of the family, and the others."""
+        """Split options into two dicts: the knobs of the family, and the other options."""
         names = cls.family_class.defaults()
         return (
             {name: value for name, value in options.items() if name in names},

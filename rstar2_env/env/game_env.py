@@ -116,7 +116,7 @@ class GameEnv(FamilyEnv):
         self.family = self.family_class.with_knobs(knobs)
         name, written = options.pop("dialect", "rstar2"), options.pop("dialect_options", None)
         if name == "rstar2" and written is None:
-            # The dialect's user message is about mathematical problems; only its system message explains tool calls.
+            # Replace the dialect's user message, which is about math; its system message is only needed with tools.
             written = {"instruction": "%s"} if tools else {"system": _SYSTEM, "instruction": "%s"}
         dialect = make_dialect(name, **(written or {}))
         form = f"Write your move like this: {dialect.format_answer(_PLACE)}"
@@ -200,7 +200,7 @@ class GameEnv(FamilyEnv):
     def oracle_turn(self) -> str:
         """Return the turn of a player that knows the opponent: correct intermediate answers and the best move.
 
-        For tests and reference figures: it reads the match, which agents must not do.
+        This is for tests and reference figures: the player reads the match, which agents must not do.
         """
         assert self.match is not None
         move = self.match.best()

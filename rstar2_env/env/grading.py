@@ -21,9 +21,9 @@ class GoldGrader:
 
     Args:
         timeout_s: Seconds that one comparison by rules may take.
-        verifier: A verifier, or its name with options: ``"rules"`` (an echo of the question is not an answer),
-            ``"numeric:tolerance=0.02"``, ``"model:url=...,model=..."``, or your own code ("./mine.py:MyVerifier"); see
-            docs/verification-rules.md.
+        verifier: A verifier, or its name with options: ``"rules"`` (a formula that only repeats the question is not an
+            answer), ``"numeric:tolerance=0.02"``, ``"model:url=...,model=..."``, or your own code
+            ("./mine.py:MyVerifier"); see docs/verification-rules.md.
 
     Raises:
         ConfigurationError: The timeout is not positive, or an option of the verifier is not valid.
@@ -39,5 +39,5 @@ class GoldGrader:
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:
         """Compare the answer with the gold answer."""
-        assert isinstance(self.verifier, Verifier)  # made above
+        assert isinstance(self.verifier, Verifier)  # __post_init__ has made it from the name
         return self.verifier(problem.answer, answer, problem.question)

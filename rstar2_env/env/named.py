@@ -38,8 +38,9 @@ class NamedEnv:
 
     Attributes:
         name: The user's text, or the name of the class or function.
-        env_id: The id in Gymnasium's registry, or "" if it is not registered.
-        creator: The class or function that creates it, or ``None`` if only its vector form has one.
+        env_id: The id in Gymnasium's registry, or "" if the environment is not registered.
+        creator: The class or function that creates the environment, or ``None`` if the id can only create its vector
+            form.
     """
 
     name: str
@@ -76,7 +77,7 @@ def find_env(env: EnvSpec) -> NamedEnv:
 
 
 def check_text(env: gym.Env[Any, Any], name: str) -> None:
-    """Reject an environment that is not text in, text out.
+    """Reject an environment whose actions or observations are not texts.
 
     Raises:
         ConfigurationError: The action space or the observation space does not contain text.

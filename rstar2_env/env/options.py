@@ -1,4 +1,4 @@
-"""Types and checks the options of an environment before it is created."""
+"""Converts and checks the options of an environment before it is created."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def env_options(env: EnvSpec | NamedEnv, options: Mapping[str, Any] | None, *, p
 
     Args:
         env: The environment, in any form that ``rstar2_env.env.named`` accepts.
-        options: The user's options; text from the command line is converted by the signature of the environment's
-            class.
+        options: The user's options; text from the command line is converted according to the signature of the
+            environment's class.
         prefix: Prefix of the option names in messages ("env_options.").
 
     Raises:

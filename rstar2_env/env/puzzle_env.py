@@ -1,8 +1,8 @@
 """``PuzzleEnv``: a single-turn environment over a family of puzzles. ``register`` gives a puzzle its Gymnasium id.
 
 An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and calls
-``register`` once; this module exports all names that this needs. Not covered: worlds with an opponent (``game_env``) or
-with state between turns (``tool_env``).
+``register`` once; this module exports all names that an author needs. Not covered: environments with an opponent
+(``game_env``) or with state between turns (``tool_env``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reference players, which know the solution: for tests, sample episodes, ``rstar2 validate``, the agent ``oracle``.
+"""Finds reference players, which know the solution: for tests, sample episodes, ``rstar2 validate``, ``oracle``.
 
 A multi-turn environment provides its own reference player as the method ``oracle_turn()``. The code that plays the
 episode passes it to an agent with ``needs_reference``; an agent never reads it from the environment. An environment may
@@ -14,25 +14,25 @@ import gymnasium as gym
 import numpy as np
 
 Reference: TypeAlias = Callable[[], str]
-"""Returns the next turn of the reference player, from any state of the episode."""
+"""Function that returns the next turn of the reference player, in any state of the episode."""
 Guesser: TypeAlias = Callable[[np.random.Generator], str]
-"""Returns the next turn of a player that knows the format of an answer but not the problem."""
+"""Function that returns the next turn of a player that knows the format of an answer but not the problem."""
 
 
 def reference_of(env: gym.Env[Any, Any]) -> Reference | None:
-    """Return the environment's own reference player, or ``None`` if the gold answer is enough to play."""
+    """Return the environment's own reference player, or ``None`` if it has none (the gold answer is then played)."""
     own: Reference | None = getattr(env.unwrapped, "oracle_turn", None)
     return own if callable(own) else None
 
 
 def guesser_of(env: gym.Env[Any, Any]) -> Guesser | None:
-    """Return the environment's (for a mixture, the source's) random player ``random_turn(rng)``, or ``None``."""
+    """Return the random player ``random_turn`` of the environment (see ``playing``), or ``None`` if it has none."""
     own: Guesser | None = getattr(playing(env), "random_turn", None)
     return own if callable(own) else None
 
 
 def playing(env: gym.Env[Any, Any]) -> Any:
-    """Return the unwrapped environment of the running episode; in a mixture, the environment that was drawn."""
+    """Return the unwrapped environment of the running episode; for a mixture, the environment that it drew."""
     own: Any = env.unwrapped
     inner = getattr(own, "playing", None)
     return own if inner is None else playing(inner)

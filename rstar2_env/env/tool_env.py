@@ -2,8 +2,8 @@
 
 Covered: the turn loop, its budgets, the status of every call, the reward for a correct final answer, rendering.
 A family that needs more overrides only ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``. Not covered:
-sources of problems (``rstar2_env.problems``), the format of calls and answers (``rstar2_env.dialects``), comparing
-answers (``rstar2_env.verification``), running programs (``rstar2_env.sandbox``).
+sources of problems (``rstar2_env.problems``), the format of calls and answers (``rstar2_env.dialects``), how answers
+are compared (``rstar2_env.verification``) and programs run (``rstar2_env.sandbox``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ToolEnv(gym.Env[str, str]):
     Args:
         problems: The source of the problems; any value that ``load_problems`` accepts.
         tools: The tools that the policy may call: tools, or names such as ``mcp:./server.py`` (``tools.by_name``).
-        grader: Returns whether an answer solves a problem; ``None`` if a subclass overrides ``answer_turn``.
+        grader: Function that grades an answer to a problem; ``None`` if a subclass overrides ``answer_turn``.
         dialect: A dialect, or its name.
         dialect_options: Options of a dialect given by name.
         split: Split of a procedural family or of a source that has splits.
@@ -153,7 +153,7 @@ class ToolEnv(gym.Env[str, str]):
         answer = self.dialect.answer(self._turns)
         if answer is None:
             return Ended(None, end="no_answer")
-        assert self.grader is not None  # __init__ refused that
+        assert self.grader is not None  # __init__ refuses None unless answer_turn is overridden
         verdict = self.grader(self.problem, answer)
         info = {"verdict": verdict.record()}
         if verdict.reason is Reason.UNAVAILABLE:
@@ -307,7 +307,7 @@ class ToolEnv(gym.Env[str, str]):
     ) -> StepReturn:
         self._transcript.turn(action, results, text)
         self._show()
-        # Set at every step, not only at the end: the caller may also end the episode after any turn.
+        # answer_tags is set at every step, not only at the end, since the caller may end the episode after any turn.
         info = self._info(results) | {"answer_tags": self.answer_tags()} | dict(more or {})
         return text, 0.0, False, False, info
 

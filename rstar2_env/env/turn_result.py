@@ -21,7 +21,7 @@ StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 
 
 def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
-    """Return two entries of ``info``: ``tool_errors``, the failed calls, and ``tool_calls_total``, the counted calls.
+    """Return two entries of ``info``: the number of failed calls and the number of all calls that count.
 
     Args:
         statuses: Statuses of the calls, without injected faults.

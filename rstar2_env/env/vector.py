@@ -3,8 +3,8 @@
 A text environment spends most of a step waiting for a sandbox, a judge or a service. ``SyncVectorEnv`` steps the
 environments one after the other, and ``AsyncVectorEnv`` needs a process per environment. Here all environments wait at
 the same time, in one process with one shared sandbox. Covered: Gymnasium's autoreset modes and ``reset_mask``, with the
-same results as ``SyncVectorEnv``. Not covered: environments that are bound by Python computation, which the interpreter
-lock serializes (use ``AsyncVectorEnv``).
+same results as ``SyncVectorEnv``. Not covered: environments that mostly compute in Python, which the interpreter lock
+serializes (use ``AsyncVectorEnv``).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         if len(seeds) == self.num_envs and fits:
             own = {key: value for key, value in (options or {}).items() if key != "reset_mask"}
             chosen = [index for index in range(self.num_envs) if mask is None or mask[index]]
-            # As in Gymnasium: with a mask, pass the options as a dict; without a mask, pass them unchanged.
+            # Like Gymnasium, pass the options as a dict if there is a mask, and unchanged otherwise.
             self._at_once(
                 {
                     index: partial(self._env(index).reset_ahead, seeds[index], own if options is not None else None)
@@ -219,7 +219,7 @@ def add_vector_forms(namespace: str = "rstar2") -> list[str]:
 
 
 def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
-    """Make every id an attribute of this module, since Gymnasium does not pass the id to ``vector_entry_point``."""
+    """Return the entry point of the id ``name``; each id needs its own, since Gymnasium does not pass the id."""
     if "-v" in name:
         return partial(make_threaded, name)
     raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")
