@@ -31,7 +31,7 @@ class Grade:
 
 
 class AdaptedEnv(ToolEnv):
-    """A ``ToolEnv`` whose whole last turn is graded by ``grade``.
+    """A ``ToolEnv`` that grades the whole last turn with ``grade``, which a subclass defines.
 
     Args:
         source: The problems.
@@ -54,8 +54,8 @@ class AdaptedEnv(ToolEnv):
             if not math.isfinite(grade.score):
                 raise ValueError(f"the score must be a finite number; got {grade.score}")
         except Exception as error:
-            # A verifier that fails on the policy's text has not found a right answer in it. The exception is reported,
-            # since a verifier that always fails is a bug.
+            # If the verifier fails on the policy's text, it has found no right answer in it. The exception is reported
+            # too, since a verifier that always fails is a bug.
             grade, failure = Grade(None, 0.0, False), type(error).__name__
         if failure is not None:
             return Ended(None, info={"verifier_error": failure})

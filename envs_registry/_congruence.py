@@ -1,4 +1,4 @@
-"""The default task of ``rstar2/Bootcamp-v0``, with InternBootcamp's protocol: solve ``a x = b mod m``."""
+"""The default task of ``rstar2/Bootcamp-v0``, in InternBootcamp's protocol: solve the congruence ``a x = b mod m``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Congruence:
 
     @staticmethod
     def extract_output(text: str) -> int | None:
-        """Return the whole number in the last box, or ``None``."""
+        """Return the whole number in the last LaTeX box of the text, or ``None``."""
         from rstar2_env.verification import last_boxed
 
         box = (last_boxed(text) or "").strip()

@@ -26,8 +26,8 @@ class Alphametic(Puzzle):
 
     ## Answer
     Every letter once with its digit, in any order: ``A=1, B=2`` or ``A: 1; B: 2`` or one pair per line. Letters are
-    capital; ``=``, ``:``, ``->`` or nothing between letter and digit; commas, semicolons, white space or "and" between
-    pairs.
+    capital. Between a letter and its digit there is ``=``, ``:``, ``->`` or nothing; between pairs there are commas,
+    semicolons, white space or "and".
 
     ## Difficulty
     ``addends=2`` (2 to 4), ``length=5`` (3 to 7), ``letters=6`` (4 to 10, less than twice the length). Generating an
@@ -45,11 +45,11 @@ class Alphametic(Puzzle):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # With more letters almost no sum has a unique solution, and the search takes minutes and fails.
+        # With more letters, almost no sum has a unique solution: the search would take minutes and fail.
         self.require("letters", 4, min(10, 2 * self.length - 1))
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw sums until one has a unique solution as a puzzle of letters; return this puzzle."""
+        """Draw sums until one has a unique solution when letters replace its digits; return this puzzle."""
         for parts, whole in alphametic.random_sums(self.addends, self.length, self.letters, rng):
             key = f"{'+'.join(map(str, sorted(parts)))}={whole}"
             addends, total, digits = alphametic.encoded(parts, whole, rng)

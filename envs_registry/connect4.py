@@ -18,7 +18,7 @@ with column numbers separated by commas, or with the word none:
 Then give the number of a column that is not full as your move."""
 
 _TRIES = 200
-"""Maximum number of random move sequences to try until one wins; most matches need fewer than ten."""
+"""Maximum number of random move sequences to try in the search for one that wins; most matches need fewer than ten."""
 
 
 @dataclass(frozen=True)

@@ -175,11 +175,11 @@ class MixtureEnv(gym.Env[str, str]):
 
         Raises:
             UnknownNameError: ``options`` name an unknown source.
-            ConfigurationError: ``options`` name two sources.
+            ConfigurationError: ``options`` name two different sources.
         """
         super().reset(seed=seed)
         self._over = True
-        # Both are always drawn, so that an option does not change the other draws.
+        # Always draw both the source and the seed, so that an option does not change later draws.
         drawn = int(self.np_random.choice(len(self._chances), p=self._chances))
         own_seed = int(self.np_random.integers(2**31))
         name, rest = self._route(dict(options or {}))
@@ -213,7 +213,7 @@ class MixtureEnv(gym.Env[str, str]):
             env.close()
 
     def oracle_turn(self) -> str:
-        """Return the next turn of the source environment's reference player, which knows the answer; for tests."""
+        """Return the next turn of the reference player of the source's environment, which knows the answer."""
         own = getattr(self._env.unwrapped, "oracle_turn", None)
         return str(own()) if callable(own) else self.dialect.format_answer(self.problem.answer)
 

@@ -27,8 +27,8 @@ class _Draw:
     config: tuple[tuple[str, Any], ...]
 
     def __call__(self, rng: np.random.Generator, /) -> Draft:
-        # A data set of size 1 with its own seed for every instance: reasoning-gym seeds item i with seed + i, so larger
-        # data sets of neighbouring seeds have almost the same items.
+        # Every instance is a data set of size 1 with its own seed: reasoning-gym seeds item i with seed + i, so larger
+        # data sets with neighbouring seeds would have almost the same items.
         seed = int(rng.integers(2**62))
         _, entry = self.item(seed)
         return Draft(str(entry["question"]), str(entry.get("answer") or ""), str(entry["question"]), {"seed": seed})

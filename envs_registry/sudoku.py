@@ -54,8 +54,8 @@ class Sudoku(Puzzle):
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw a full grid, and empty cells as long as its solution stays unique."""
         solution, size, (rows, columns) = random_grid(self.size, rng), self.size, BOXES[self.size]
-        # The solution decides the split, so that no test puzzle is a training puzzle with other holes. There are too
-        # few grids of size 4 for that, so the givens decide there.
+        # The solution decides the split, so that no test puzzle is a training puzzle with other holes. For size 4 there
+        # are too few grids, so the givens decide.
         key = pattern(solution, size)
         if size > 4 and split_of(key) != split:
             return None
