@@ -148,7 +148,7 @@ class PackedBatch(RunningBatch):
             return
         taken_over = sum(start.whole for start in starts)
         self._make_room(len(fresh) - taken_over, max(map(len, fresh)) + SPARE_COLUMNS)
-        # Copies first, since a request that takes over a slot writes to it.
+        # Copy from slots before the requests that take them over write to them.
         for start in sorted(starts, key=lambda start: start.whole):
             self._begin(start)
         for request in followers:

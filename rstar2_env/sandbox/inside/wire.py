@@ -23,7 +23,7 @@ MAX_FRAME_BYTES = (1 << 32) - 1
 _MOST_UNFINISHED = 4096
 """Largest number of incomplete long frames (of which only some parts have arrived) that a reader accepts."""
 
-# Created once: they cost as much as a small header.
+# Created once, since creating an encoder costs as much as encoding a small header.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().decode
 

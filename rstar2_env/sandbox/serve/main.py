@@ -76,8 +76,8 @@ def serve(
                     loop.call_soon_threadsafe(drain)
 
             server = Server(config)
-            # uvicorn handles signals while it serves, then restores the previous handlers and raises the signals again:
-            # these must not end the process before the sandbox is closed, and signals before that must not be lost.
+            # uvicorn handles signals only while it serves; then it restores the previous handlers and raises the
+            # signals again. They must not end the process before the sandbox is closed, and earlier ones not be lost.
             before = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
             try:
                 if announce is not None:

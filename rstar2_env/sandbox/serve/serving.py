@@ -31,7 +31,7 @@ def configured(service: Service) -> uvicorn.Config:
         build_app(service),
         lifespan="off",
         http=bounded(options.connections, options.header_timeout_s),
-        ws="none",  # there are none here, and the checks on requests are for HTTP
+        ws="none",  # the application has no websockets, and the guard checks only HTTP requests
         log_level="warning",
         access_log=False,
         ssl_certfile=options.tls_cert,

@@ -214,7 +214,7 @@ class McpTool:
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Check the arguments against the whole schema, and call the tool."""
-        # An empty registry: a schema must not make this process fetch another one.
+        # The registry is empty, so that a schema cannot make this process fetch another schema.
         validator = jsonschema.Draft202012Validator(dict(self.spec.parameters), registry=Registry())
         fault = jsonschema.exceptions.best_match(validator.iter_errors(dict(arguments)))
         if fault is not None:

@@ -186,7 +186,7 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
         ],
         special["prctl"]: _allow_values(_AT_FIRST, commands.PRCTL, _INVALID),
         special["prlimit64"]: _keep_core_limit(),
-        # Its pages stay in the kernel after a process has dropped them (MADV_DONTNEED); the watch cannot see them.
+        # Pages of shared memory stay in the kernel if a process drops them (MADV_DONTNEED); the watch cannot see them.
         special["mmap"]: _refuse_values(_AT_FOURTH, commands.SHARED_ANONYMOUS, but=~commands.MMAP_KIND),
     }
     if machine == "x86_64":

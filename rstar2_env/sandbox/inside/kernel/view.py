@@ -112,7 +112,7 @@ def private_view(
         if base.startswith(prefix + "/"):  # without the scripts next to it, such as pip
             view.binds.append((base, "/python" + base[len(prefix) :]))
         if any(name.startswith("libpython") for name in os.listdir(libraries)):
-            view.library_path = "/python/lib"  # its built-in path to its library is not valid inside
+            view.library_path = "/python/lib"  # the interpreter's built-in path is not valid inside
     if not _inside(base, view):
         raise OSError(
             0,
@@ -130,7 +130,7 @@ def private_view(
     view.covered = [inside for path in packages.hidden(site_dirs, readable) if (inside := _inside(path, view))]
     view.site_dirs = [PACKAGES]
     for name, source in packages.shown(named, site_dirs).items():
-        if name.endswith((".dist-info", ".egg-info")):  # copy only the text, since each mount costs every call
+        if name.endswith((".dist-info", ".egg-info")):  # copy only the text: each mount slows down every call
             text = os.path.join(source, "METADATA")
             view.copies.append((text, f"{PACKAGES}/{name}/METADATA"))
         else:

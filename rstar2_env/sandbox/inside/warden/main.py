@@ -67,7 +67,7 @@ def main() -> None:
         caller.send({"op": "failed", "error": str(error)})
         return
     gc.freeze()
-    gc.set_threshold(50_000)  # calls do not create reference cycles
+    gc.set_threshold(50_000)  # collect rarely, since calls do not create reference cycles
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # the caller is gone: stop and clean up
     try:
         supervisor.serve()

@@ -100,7 +100,7 @@ def _compile_last_line(source: str, filename: str, flags: int) -> tuple[types.Co
     try:
         echoed = compile("\n" * source.count("\n", 0, at) + source[at:], filename, "eval", flags, dont_inherit=True)
         return compile(source[:at], filename, "exec", flags, dont_inherit=True), echoed
-    except Exception:  # a statement, or the end of a statement; `compile_cell` raises what is wrong with the cell
+    except Exception:  # the line is a statement or the end of one; `compile_cell` raises the errors of the cell
         return None
 
 
@@ -219,7 +219,7 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> CellRep
 def finish() -> None:
     """End the program as the interpreter does at exit: join threads, run ``atexit``, flush. Errors are only printed."""
     try:
-        # The first test is `threading.active_count`, which also takes a lock and so copies pages.
+        # The first test replaces `threading.active_count`, which also takes a lock and thereby copies pages.
         if len(threading._active) > 1 or threading._limbo or getattr(threading, "_threading_atexits", True):  # type: ignore[attr-defined]
             threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
         if atexit._ncallbacks():

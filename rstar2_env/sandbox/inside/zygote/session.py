@@ -38,7 +38,7 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
     exit_now, finish, flush, encode, write = os._exit, program.finish, program.flush, program.encode_report, os.write
     back, restored, read, run = program.restore, program._REMEMBERED, intake.read_job, program.run_cell
     quiet, any_exception, arm = contextlib.suppress, BaseException, _prepare
-    # Without the enumerations of ``signal``, which cost more than everything else between two cells.
+    # Avoid the enumerations of ``signal``, which cost more than everything else between two cells.
     handle, number, raising = _signal.signal, int(signal.SIGINT), signal.default_int_handler
     intake.find_own_modules()
     intake.bound(frame.header["limits"], isolation, _CPU_OVER_LIFE_S)
