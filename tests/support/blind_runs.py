@@ -2,38 +2,46 @@
 
 Written without knowledge of the thresholds. When a fault can be seen follows from what was planted:
 
-- An option or a mask that is wrong, a gradient that is 0 or not a number, and a wrong probability: in the first step.
-- A learning rate of at least the weights' deviation, .02, replaces the model in one update: in the first or second
-  step.
+- An option or a mask that is wrong, a gradient that is 0 or not a number, and a wrong probability: in the first step
+  that has it.
+- A learning rate of at least the weights' deviation, .02, replaces the model in one update: in the step of the first
+  update that has this rate.
 - A change that is missing or a constant cause (a rate that is too low, a gradient that is always clipped, weights that
   do not arrive, a slow process): after 5 steps; one that is missing for ever: after 20.
+- Rewards that do not tell right from wrong: in the first step that has right and wrong episodes.
 - Groups that are too small: after 24 groups, half of which lack a signal.
+- Answers that are cut: in the first step in which most episodes lack turns that the environment always asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from itertools import count
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from blind import Blind
+from blind import Blind, clean_run, named, own, run_variants
 from letter_env import AskedAgain, LetterEnv
+from opened_runs import (
+    AT_ONCE,
+    arrives,
+    change_every,
+    clipping,
+    in_levels,
+    intact,
+    scale_the_loss_from,
+    since,
+    turns,
+    unlike,
+    without_file,
+)
 from peft import set_peft_model_state_dict
-from planted_engines import in_precision, misnamed_adapter, nothing, whole, with_engine
+from planted_engines import adapter, in_precision, nothing, whole, with_engine
 from planted_runs import (
     EVERY,
     RESUMED,
-    RUNS,
-    Episodes,
-    PaysAll,
     PaysByProblem,
-    PlantedRun,
-    RejectsAll,
-    TwoTurns,
     change_masks,
     late,
     own_weights,
@@ -42,346 +50,319 @@ from planted_runs import (
 )
 
 from rstar2_env.rollout.engines.checkpoint_weights import named_weights
-from rstar2_env.trainers.backends.trl.loss.objective import Objective
-from rstar2_env.trainers.step.collector import Collector
-
-LETTERS = {"env": LetterEnv}
 
 
-def turns(number: int, **more: Any) -> Mapping[str, Any]:
-    """An environment of so many turns."""
-    return LETTERS | {"env_options": {"turns": number, **more}}
+class Graded(LetterEnv):
+    """The verdict is that of a condition, and the reward is 1 for right and 0 for wrong episodes.
 
+    Args:
+        condition: Text with which a right answer begins; the empty text makes every answer right.
+        turns: Turns of an episode.
+        split: Ignored.
+    """
 
-class PaysNobody(LetterEnv):
-    """A reward of -1 for right and wrong episodes."""
+    def __init__(self, condition: str = "", turns: int = 1, split: str = "train") -> None:
+        super().__init__(turns=turns)
+        self._condition = condition
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Report whether the turn begins with a lower-case letter, and take one from the reward."""
+        """Report whether the turn begins with the text."""
+        text, _, ended, truncated, info = super().step(action)
+        right = action.startswith(self._condition)
+        return text, float(right), ended, truncated, {**info, "correct": right}
+
+
+class PaysOneSum(LetterEnv):
+    """The same reward for right and wrong episodes.
+
+    Args:
+        paid: The reward.
+        turns: Turns of an episode.
+        split: Ignored.
+    """
+
+    def __init__(self, paid: float = 1.0, turns: int = 1, split: str = "train") -> None:
+        super().__init__(turns=turns)
+        self._paid = paid
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Report whether the turn begins with a lower-case letter, and pay the sum."""
         text, reward, ended, truncated, info = super().step(action)
-        return text, -1.0, ended, truncated, {**info, "correct": bool(reward)}
+        return text, self._paid, ended, truncated, {**info, "correct": bool(reward)}
 
 
-class PaysOddProblems(PaysByProblem):
-    """A reward of 1 for the problems with an odd number, and of 0 for the others."""
+class PaysInPercent(PaysByProblem):
+    """A reward from -50 to 40 that depends on the problem alone."""
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Report whether the turn begins with a lower-case letter, and pay by the problem."""
         text, paid, ended, truncated, info = super().step(action)
-        return text, float(round(10 * paid) % 2), ended, truncated, info
+        return text, 100 * paid - 50, ended, truncated, info
 
 
-def pays_the_same(completions: Sequence[str]) -> list[float]:
-    """A reward that forgot to look at the answer."""
-    return [0.3] * len(completions)
+def no_points(completions: Sequence[str]) -> list[float]:
+    """A reward whose condition no answer meets."""
+    return [0.0] * len(completions)
 
 
-def no_advantages(groups: Sequence[Sequence[Any]], ranks: Any) -> list[list[float]]:
-    """An advantage of 0 for every episode."""
-    return [[0.0] * len(group) for group in groups]
+def tiny_advantages(groups: Sequence[Sequence[Any]], ranks: Any) -> list[list[float]]:
+    """Advantages that were divided by far too large a number."""
+    return [[1e-25 * (at % 2 * 2 - 1) for at in range(len(group))] for group in groups]
 
 
-def not_a_number_from(first: int) -> Callable[[pytest.MonkeyPatch, float], None]:
-    """The loss is not a number from a step on."""
-
-    def patch(patched: pytest.MonkeyPatch, strength: float) -> None:
-        collect, loss, now = Collector.collect, Objective.loss, [0]
-
-        def collected(self: Collector, step: int) -> Any:
-            now[0] = step + 1
-            return collect(self, step)
-
-        patched.setattr(Collector, "collect", collected)
-        broken = float("nan")
-        patched.setattr(
-            Objective, "loss", lambda self, *given: loss(self, *given) * (broken if now[0] >= first else 1.0)
-        )
-
-    return patch
+def train_one_before(row: Any) -> None:
+    """Train the last token before each turn of the policy, as a mask does that begins one too early."""
+    row.mask = [max(pair) for pair in zip(row.mask, [*row.mask[1:], 0], strict=True)]
 
 
-def since(first: int) -> Callable[[Episodes], bool]:
-    """The step is at least the first faulty one."""
-    return lambda episodes: any(episode.step >= first for episode in episodes)
+def layers_alone(model: Any, weights: Any) -> None:
+    """Load the layers, and neither the embeddings nor the head."""
+    own = {name: one for name, one in named_weights(weights) if "embed" not in name and "lm_head" not in name}
+    model.load_state_dict(own, strict=False)
 
 
-def train_one_more(row: Any) -> None:
-    """Train the first token of the environment."""
-    at = next((at for at, trained in enumerate(row.mask) if not trained), None)
-    if at is not None:
-        row.mask = [*row.mask[:at], 1, *row.mask[at + 1 :]]
+def without_first_factors(model: Any, weights: Any) -> None:
+    """Load the adapter without its first factors, which the engine drew itself."""
+    set_peft_model_state_dict(model, {name: one for name, one in weights.tensors if "lora_A" not in name})
 
 
-def every_fourth(change: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Change every fourth row."""
-    number = count()
+def change_state(change: Callable[[dict[Any, Any]], dict[Any, Any]]) -> Callable[[Path, float], None]:
+    """Change the optimizer's state of each parameter in a checkpoint."""
 
-    def changed(row: Any) -> None:
-        if next(number) % 4 == 0:
-            change(row)
+    def lose(checkpoint: Path, strength: float) -> None:
+        file = checkpoint / "optimizer.pt"
+        state = torch.load(file, weights_only=True)
+        torch.save({**state, "state": change(state["state"])}, file)
 
-    return changed
-
-
-def unlike(length: int) -> Callable[[Episodes], bool]:
-    """Most episodes of the step lack turns that the environment always asks for."""
-    return lambda episodes: sum(episode.turns < length for episode in episodes) > len(episodes) / 2
+    return lose
 
 
-def in_bits(model: Any, weights: Any) -> None:
-    """Load all weights, rounded to 16 values for each tensor."""
-    found = {}
-    for name, one in named_weights(weights):
-        step = one.abs().max().clamp_min(1e-8) / 7
-        found[name] = (one / step).round() * step
-    model.load_state_dict(found)
+def half_of(state: dict[Any, Any]) -> dict[Any, Any]:
+    """The state of every second parameter."""
+    return {at: one for at, one in state.items() if at % 2}
 
 
-def embeddings_alone(model: Any, weights: Any) -> None:
-    """Load the embeddings, and none of the layers."""
-    model.load_state_dict({name: one for name, one in named_weights(weights) if "embed" in name}, strict=False)
+def counts_alone(state: dict[Any, Any]) -> dict[Any, Any]:
+    """A state with moments of 0, which still counts its updates."""
+    return {
+        at: {name: one if name == "step" else torch.zeros_like(one) for name, one in of_one.items()}
+        for at, of_one in state.items()
+    }
 
 
-def three_times(patched: pytest.MonkeyPatch, strength: float) -> None:
-    """Weights arrive three times, and never again."""
-    times = count()
-
-    def load(model: Any, weights: Any) -> None:
-        if next(times) < 3:
-            whole(model, weights)
-
-    with_engine(load)(patched, strength)
+def without_files(checkpoint: Path, strength: float) -> None:
+    """Neither the optimizer's file nor that of the schedule was copied."""
+    without_file(checkpoint, strength)
+    (checkpoint / "scheduler.pt").unlink()
 
 
-def half_an_adapter(model: Any, weights: Any) -> None:
-    """Load the adapter without its second factors, so that it stays without effect."""
-    set_peft_model_state_dict(model, {name: one for name, one in weights.tensors if "lora_B" not in name})
+def unchanged(patched: pytest.MonkeyPatch, strength: float) -> None:
+    """No change of the code."""
 
 
-def without_file(checkpoint: Path, strength: float) -> None:
-    """The optimizer's file was not copied."""
-    (checkpoint / "optimizer.pt").unlink()
+WIDE, MANY = {"group_size": 6, "problems_per_step": 5}, {"group_size": 4, "problems_per_step": 10}
 
-
-def without_moments(checkpoint: Path, strength: float) -> None:
-    """The optimizer's moments are 0, and it counts from 0."""
-    file = checkpoint / "optimizer.pt"
-    state = torch.load(file, weights_only=True)
-    kept = {at: {name: torch.zeros_like(one) for name, one in own.items()} for at, own in state["state"].items()}
-    torch.save({**state, "state": kept}, file)
-
-
-def without_state(checkpoint: Path, strength: float) -> None:
-    """The optimizer's state is empty."""
-    file = checkpoint / "optimizer.pt"
-    torch.save({**torch.load(file, weights_only=True), "state": {}}, file)
-
-
-def clipping(low: float, high: float, updates: int) -> Mapping[str, Any]:
-    """Bounds of the ratio, and updates of a rollout."""
-    return {"loss": [f"ppo_clip:low={low},high={high}"], "updates_per_rollout": updates}
-
-
-Variant = tuple[str, int, float, Mapping[str, Any], Mapping[str, Any]]
-"""Recipe, seed, strength, options in addition to the fault's own, and other attributes of the plant."""
-
-
-def own(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options that replace those of the fault."""
-    return {"options": lambda strength: options}
-
-
-def _variants(name: str, *variants: Variant) -> tuple[Blind, ...]:
-    return tuple(Blind(_with(RUNS[name], more, changes), *first) for *first, more, changes in variants)
-
-
-def _with(plant: PlantedRun, more: Mapping[str, Any], changes: Mapping[str, Any]) -> PlantedRun:
-    changed = replace(plant, **changes)
-    return replace(changed, options=lambda strength: {**changed.options(strength), **more})
-
-
-BIG, SMALL = {"group_size": 8, "problems_per_step": 4}, {"group_size": 5, "problems_per_step": 5}
-AT_ONCE: Mapping[str, Any] = {"visible": 1}
-
-BLIND_RUNS: dict[str, tuple[Blind, ...]] = {
-    name: _variants(name, *variants)
-    for name, variants in dict[str, tuple[Variant, ...]](
-        {
-            "the learning rate is too high": (
-                ("dr_grpo", 411, 0.02, BIG, {"visible": 2, "steps": 10}),
-                ("gspo", 5309, 0.2, {}, AT_ONCE),
-                ("rloo", 77, 2.0, SMALL, AT_ONCE),
+BLIND_RUNS = run_variants(
+    {
+        "the learning rate is too high": (
+            ("opo", 11011, 0.05, WIDE, AT_ONCE),
+            ("cispo", 11012, 0.5, {"lora_rank": 4}, AT_ONCE),
+            ("grpo", 11013, 0.4, {"warmup_steps": 4} | MANY, {"visible": 2}),
+        ),
+        "the learning rate is too low": (
+            ("rloo", 11021, 5e-9, {}, {"visible": 5, "steps": 12}),
+            ("sapo", 11022, 1e-10, WIDE, {"visible": 5}),
+            ("luspo", 11023, 2e-9, {"lora_rank": 8}, {"visible": 5, "steps": 12}),
+        ),
+        "the gradient is zero": (
+            ("opo", 11031, 1.0, {}, {"patch": scale_the_loss_from(4, 0.0), "seen": since(4), "steps": 10}),
+            ("gmpo", 11032, 1.0, {"lora_rank": 8}, {"patch": scale_the_loss(0.0)}),
+            ("grpo", 11033, 1.0, {"advantage": tiny_advantages} | WIDE, {"patch": unchanged}),
+        ),
+        "the gradient is not a number": (
+            (
+                "opo",
+                11041,
+                1.0,
+                {},
+                {"patch": scale_the_loss_from(6, float("nan")), "seen": since(6), "steps": 10},
             ),
-            "the learning rate is too low": (
-                ("cispo", 19, 2e-8, {}, {"visible": 5, "steps": 12}),
-                ("grpo", 233, 1e-12, BIG, {"visible": 5}),
-                ("gmpo", 7001, 3e-4, {"warmup_steps": 10**6}, {"visible": 5, "steps": 12}),
+            (
+                "dr_grpo",
+                11042,
+                1.0,
+                {"lora_rank": 4},
+                {"patch": scale_the_loss_from(4, float("inf")), "seen": since(4)},
             ),
-            "the gradient is zero": (
-                ("gspo", 31, 0.0, {"lora_rank": 4}, AT_ONCE),
-                ("dapo", 900, 0.0, {"advantage": no_advantages}, {"patch": lambda patched, strength: None}),
-                ("rloo", 12, 1e-30, BIG, {"patch": scale_the_loss()}),
+            ("sapo", 11043, 1.0, MANY, {"patch": scale_the_loss_from(2, -float("inf")), "seen": since(2)}),
+        ),
+        "the gradient is always clipped": (
+            (
+                "rloo",
+                11051,
+                1.0,
+                {"max_grad_norm": 1.0},
+                own({}) | {"patch": scale_the_loss(1e5), "visible": 5, "steps": 10},
             ),
-            "the gradient is not a number": (
-                ("reinforce_pp", 88, 1.0, {}, {"patch": scale_the_loss(float("inf"))}),
-                ("grpo", 4, 1.0, BIG, {"patch": not_a_number_from(5), "seen": since(5)}),
-                ("cispo", 61, 1.0, {"lora_rank": 2}, {"patch": not_a_number_from(3), "seen": since(3)}),
+            ("cispo", 11052, 1e-6, {"lora_rank": 4}, {"visible": 5, "steps": 10}),
+            ("gspo", 11053, 3e-6, {"updates_per_rollout": 2} | WIDE, {"visible": 5}),
+        ),
+        "every episode is wrong": (
+            ("opo", 11061, 1.0, WIDE, own({"env": Graded, "env_options": {"condition": "QQ"}})),
+            ("cispo", 11062, 1.0, {}, own({"env": Graded, "env_options": {"condition": "42", "turns": 2}})),
+            ("dr_grpo", 11063, 1.0, MANY, own(turns(4, reward=0.0))),
+        ),
+        "every episode is right": (
+            ("rloo", 11071, 1.0, WIDE, own({"env": Graded})),
+            ("gspo", 11072, 1.0, {}, own({"env": Graded, "env_options": {"turns": 3}})),
+            ("dr_grpo", 11073, 1.0, {"group_size": 12, "problems_per_step": 2}, own(turns(1, reward=1.0))),
+        ),
+        "a selector rejects every group": (
+            ("rloo", 11081, 1.0, {"group_size": 6}, own({"selector": "balanced_band:low=1.0,high=1.0"})),
+            (
+                "gspo",
+                11082,
+                1.0,
+                {},
+                own({"selector": "deviation:beta=50.0,begin=2,filter_from=3"}) | {"seen": since(3), "steps": 10},
             ),
-            "the gradient is always clipped": (
-                ("gmpo", 3, 1e-3, {}, {"visible": 5}),
-                ("grpo", 555, 3e-5, BIG, {"visible": 5, "steps": 12}),
-                ("dr_grpo", 14, 1e-9, SMALL, {"visible": 5}),
+            ("cispo", 11083, 1.0, MANY, own({"selector": "minimum_group:least=16"})),
+        ),
+        "groups of two": (
+            ("opo", 11091, 1.0, {"problems_per_step": 8}, {"visible": 3}),
+            ("dr_grpo", 11092, 1.0, {"problems_per_step": 10} | turns(3), {"visible": 3}),
+            ("sapo", 11093, 1.0, {"problems_per_step": 24}, {"visible": 1}),
+        ),
+        "every episode is paid": (
+            ("opo", 11101, 1.0, WIDE, own({"env": PaysOneSum})),
+            ("gspo", 11102, 1.0, MANY, own(turns(2, reward=None) | {"reward": [no_points]})),
+            ("cispo", 11103, 1.0, {}, own({"env": PaysOneSum, "env_options": {"paid": 0.1, "turns": 3}})),
+        ),
+        "the problem is paid": (
+            ("rloo", 11111, 1.0, WIDE, own({"env": PaysByProblem, "env_options": {"turns": 2}})),
+            ("dr_grpo", 11112, 1.0, MANY, own({"env": PaysInPercent})),
+            ("gspo", 11113, 1.0, {"group_size": 8, "problems_per_step": 3}, {}),
+        ),
+        "the engine has another temperature": (
+            ("rloo", 11121, 0.7, {}, {}),
+            ("gspo", 11122, 1.5, WIDE, {}),
+            ("opo", 11123, 2.0, {"temperature": 0.7}, {}),
+        ),
+        "the engine has another top-p": (
+            ("opo", 11131, 0.97, {}, {}),
+            ("dr_grpo", 11132, 1.0, WIDE, own({"top_k": 50})),
+            ("cispo", 11133, 0.7, {"temperature": 1.2}, {}),
+        ),
+        "no token is ever clipped": (
+            ("grpo", 11141, 1e-4, clipping(0.9, 5.0, 2), {"steps": 26}),
+            ("dapo", 11142, 2e-5, clipping(1.0, 30.0, 4), {"steps": 26}),
+            ("dr_grpo", 11143, 2e-6, clipping(0.2, 0.2, 2), {"steps": 26}),
+        ),
+        "most tokens are clipped": (
+            ("dr_grpo", 11151, 3e-4, clipping(1e-8, 1e-8, 6), {"steps": 12}),
+            ("lite_ppo", 11152, 2e-3, clipping(1e-7, 1e-7, 5), {"steps": 12}),
+            ("grpo", 11153, 1e-3, clipping(1e-6, 1e-6, 8), {"steps": 12}),
+        ),
+        "tokens of the environment train": (
+            ("dr_grpo", 11161, 1.0, turns(4), {}),
+            ("cispo", 11162, 1.0, WIDE, {"patch": change_masks(change_every(2, train_everything))}),
+            ("rloo", 11163, 1.0, turns(3), {"patch": change_masks(train_one_before)}),
+        ),
+        "answers are cut by tokens": (
+            ("gspo", 11171, 1.0, {"max_episode_tokens": 6}, own(turns(3)) | {"seen": unlike(3)}),
+            ("dr_grpo", 11172, 1.0, {"max_episode_tokens": 10} | MANY, own(turns(4)) | {"seen": unlike(4)}),
+            (
+                "opo",
+                11173,
+                1.0,
+                {"max_episode_tokens": 16, "max_turn_tokens": 12},
+                own(turns(4)) | {"seen": unlike(4)},
             ),
-            "every episode is wrong": (
-                ("rloo", 70, 1.0, BIG, own(turns(1, reward=0.0))),
-                ("gspo", 71, 1.0, {}, own(turns(2, reward=-1.0))),
-                ("grpo", 72, 1.0, SMALL, own(turns(3, reward=0.0))),
+        ),
+        "the engine has another precision": (
+            ("gspo", 11181, 1.0, own_weights(5e-4, dtype="float32"), {"patch": with_engine(in_levels(127))}),
+            (
+                "opo",
+                11182,
+                1.0,
+                own_weights(3e-4, dtype="float32") | WIDE,
+                {"patch": with_engine(in_precision(torch.float8_e4m3fn))},
             ),
-            "every episode is right": (
-                ("cispo", 170, 1.0, BIG, own(turns(1, reward=1.0))),
-                ("opo", 171, 1.0, {}, own(turns(2, reward=0.5))),
-                ("grpo_clip_higher", 172, 1.0, SMALL, own(turns(3, reward=1.0))),
+            ("dr_grpo", 11183, 1.0, own_weights(1e-4, dtype="float32"), {"patch": with_engine(in_levels(1))}),
+        ),
+        "new weights never reach the engine": (
+            ("rloo", 11191, 5e-4, WIDE, {"patch": with_engine(nothing), "steps": 12}),
+            (
+                "opo",
+                11192,
+                1e-3,
+                {},
+                {
+                    "patch": arrives(5, whole),
+                    "seen": since(6),
+                    "steps": 16,
+                },
             ),
-            "a selector rejects every group": (
-                ("grpo", 21, 1.0, {}, own({"selector": "balanced_band:low=0.55,high=0.7"})),
-                ("dr_grpo", 22, 1.0, {"group_size": 8}, own({"selector": "balanced_band:low=0.4,high=0.45"})),
-                ("lite_ppo", 23, 1.0, SMALL, own({"selector": RejectsAll()})),
+            ("cispo", 11193, 1e-3, MANY, {"patch": with_engine(layers_alone), "steps": 12}),
+        ),
+        "new adapters never reach the engine": (
+            ("cispo", 11201, 5e-4, {"lora_rank": 16}, {"patch": with_engine(nothing, "adapter"), "steps": 12}),
+            (
+                "opo",
+                11202,
+                2e-3,
+                {"lora_rank": 4},
+                {"patch": with_engine(without_first_factors, "adapter"), "steps": 12},
             ),
-            "groups of two": (
-                ("rloo", 41, 1.0, {"problems_per_step": 6}, {"visible": 4}),
-                ("grpo", 42, 1.0, {"problems_per_step": 16}, {"visible": 2}),
-                ("gspo", 43, 1.0, {"problems_per_step": 24} | turns(1), {"visible": 1}),
+            (
+                "gspo",
+                11203,
+                1e-3,
+                {"lora_rank": 8},
+                {
+                    "patch": arrives(3, adapter, "adapter"),
+                    "seen": since(4),
+                    "steps": 14,
+                },
             ),
-            "every episode is paid": (
-                ("rloo", 91, 1.0, BIG, own({"env": PaysAll})),
-                ("grpo", 92, 1.0, {}, own({"env": TwoTurns, "reward": [pays_the_same]})),
-                ("dr_grpo", 93, 1.0, SMALL, own({"env": PaysNobody})),
-            ),
-            "the problem is paid": (
-                ("gmpo", 101, 1.0, BIG, {}),
-                ("cispo", 102, 1.0, {}, own({"env": PaysOddProblems})),
-                ("reinforce_pp", 103, 1.0, SMALL, {}),
-            ),
-            "the engine has another temperature": (
-                ("cispo", 201, 0.85, {}, {}),
-                ("grpo", 202, 1.3, BIG, {}),
-                ("dr_grpo", 203, 2.5, {"temperature": 0.9}, {}),
-            ),
-            "the engine has another top-p": (
-                ("gspo", 211, 0.9, {}, {}),
-                ("rloo", 212, 0.6, BIG, {}),
-                ("grpo", 213, 1.0, {}, own({"top_k": 12})),
-            ),
-            "no token is ever clipped": (
-                ("grpo_clip_higher", 301, 2e-5, clipping(1.0, 20.0, 3), {"steps": 26}),
-                ("dr_grpo", 302, 5e-5, clipping(1.0, 100.0, 2), {"steps": 26}),
-                ("lite_ppo", 303, 1e-5, clipping(1.0, 3.0, 4), {"steps": 26}),
-            ),
-            "most tokens are clipped": (
-                ("grpo", 311, 1e-3, clipping(1e-8, 1e-8, 4), {"steps": 12}),
-                ("dr_grpo", 312, 1e-2, clipping(1e-7, 1e-7, 6), {"steps": 12}),
-                ("grpo_clip_higher", 313, 3e-3, clipping(1e-6, 1e-6, 4), {"steps": 12}),
-            ),
-            "tokens of the environment train": (
-                ("rloo", 401, 1.0, turns(3), {}),
-                ("gspo", 402, 1.0, BIG, {"patch": change_masks(every_fourth(train_everything))}),
-                ("grpo", 403, 1.0, {}, {"patch": change_masks(train_one_more)}),
-            ),
-            "answers are cut by tokens": (
-                ("rloo", 501, 1.0, {"max_episode_tokens": 3}, own({"env": TwoTurns}) | {"seen": unlike(2)}),
-                (
-                    "grpo",
-                    502,
-                    1.0,
-                    {"max_episode_tokens": 8, "max_turn_tokens": 8},
-                    own(turns(2)) | {"seen": unlike(2)},
-                ),
-                (
-                    "cispo",
-                    503,
-                    1.0,
-                    {"max_episode_tokens": 4, "max_turn_tokens": 4},
-                    own(turns(3)) | {"seen": unlike(3)},
-                ),
-            ),
-            "the engine has another precision": (
-                ("dr_grpo", 601, 1.0, own_weights(1e-4, dtype="float32"), {"patch": with_engine(in_bits)}),
-                (
-                    "gspo",
-                    602,
-                    1.0,
-                    own_weights(1e-3, dtype="float32"),
-                    {"patch": with_engine(in_precision(torch.bfloat16))},
-                ),
-                (
-                    "rloo",
-                    603,
-                    1.0,
-                    own_weights(3e-4, dtype="float32") | BIG,
-                    {"patch": with_engine(in_precision(torch.float8_e5m2))},
-                ),
-            ),
-            "new weights never reach the engine": (
-                ("dr_grpo", 701, 3e-4, BIG, {"patch": with_engine(nothing), "steps": 12}),
-                ("gspo", 702, 1e-3, {}, {"patch": with_engine(embeddings_alone), "steps": 12}),
-                ("grpo", 703, 1e-3, {}, {"patch": three_times, "seen": since(4), "steps": 14}),
-            ),
-            "new adapters never reach the engine": (
-                ("rloo", 711, 1e-3, {"lora_rank": 2}, {"patch": with_engine(misnamed_adapter, "adapter"), "steps": 12}),
-                ("grpo", 712, 2e-3, {"lora_rank": 8}, {"patch": with_engine(nothing, "adapter"), "steps": 12}),
-                ("dr_grpo", 713, 1e-3, BIG, {"patch": with_engine(half_an_adapter, "adapter"), "steps": 12}),
-            ),
-            "a resume loses the optimizer": (
-                ("rloo", 721, 1.0, {}, {"loses": without_file}),
-                ("dr_grpo", 722, 1.0, BIG, {"loses": without_moments}),
-                ("gspo", 723, 1.0, {"lora_rank": 4}, {"loses": without_state}),
-            ),
-            "two processes have the same seeds": (
-                ("rloo", 731, 1.0, {"problems_per_step": 4}, {}),
-                ("grpo", 732, 1.0, {"problems_per_step": 8}, {}),
-                ("dr_grpo", 733, 1.0, {"problems_per_step": 10, "group_size": 3}, {}),
-            ),
-            "one process is slow": (
-                ("dr_grpo", 741, 0.8, {}, own(late(1)(0.8)) | {"visible": 5}),
-                ("rloo", 742, 1.5, {}, own(late(0)(1.5)) | {"visible": 5}),
-                ("grpo", 743, 3.0, {}, own(late(1)(3.0)) | {"visible": 5}),
-            ),
-        }
-    ).items()
-}
+        ),
+        "a resume loses the optimizer": (
+            ("opo", 11211, 1.0, MANY, {"loses": without_files}),
+            ("cispo", 11212, 1.0, {}, {"loses": change_state(half_of)}),
+            ("grpo", 11213, 1.0, WIDE, {"loses": change_state(counts_alone)}),
+        ),
+        "two processes have the same seeds": (
+            ("gspo", 11221, 1.0, {"problems_per_step": 4, "group_size": 6}, {}),
+            ("opo", 11222, 1.0, {"problems_per_step": 12}, {}),
+            ("cispo", 11223, 1.0, {"problems_per_step": 6, "group_size": 8}, {}),
+        ),
+        "one process is slow": (
+            ("rloo", 11231, 1.2, {}, own(late(0)(1.2)) | {"visible": 5}),
+            ("opo", 11232, 2.2, {"problems_per_step": 4}, own(late(1)(2.2)) | {"visible": 5}),
+            ("gspo", 11233, 0.9, {"group_size": 8, "problems_per_step": 4}, own(late(1)(0.9)) | {"visible": 5}),
+        ),
+    }
+)
 """Three variants of each fault, by its name."""
 
 
-def _clean(recipe: str, seed: int, steps: int = 10, options: Mapping[str, Any] | None = None, **changes: Any) -> Blind:
-    return Blind(PlantedRun("", options=lambda strength: options or {}, steps=steps, **changes), recipe, seed)
-
-
-def _intact(checkpoint: Path, strength: float) -> None:
-    assert (checkpoint / "optimizer.pt").exists()
-
-
 CLEAN_RUNS: tuple[Blind, ...] = (
-    _clean("grpo", 8001, 12, BIG),
-    _clean("dr_grpo", 8002, 12, turns(1)),
-    _clean("gspo", 8003),
-    _clean("cispo", 8004, 12, {"updates_per_rollout": 2}),
-    _clean("rloo", 8005, 16, SMALL),
-    _clean("reinforce_pp", 8006),
-    _clean("gmpo", 8007, 10, {"env": AskedAgain}),
-    _clean("lite_ppo", 8008, 10, {"lora_rank": 4, "learning_rate": 1e-3}),
-    _clean("opo", 8009, 10, {"temperature": 0.8}),
-    _clean("sapo", 8010, 12, {"warmup_steps": 4}),
-    _clean("maxrl", 8011, 10, turns(3)),
-    _clean("grpo", 8012, 12, {"lr_scheduler": "cosine", "eval": {"every": 4, "episodes": 16}}),
-    _clean("dapo", 8013, RESUMED + 6, loses=_intact),
-    _clean("grpo_clip_higher", 8014, 10, own_weights(3e-4), patch=with_engine(whole)),
-    _clean("luspo", 8015, 10, {"dtype": "bfloat16", "group_size": 6}),
+    clean_run("grpo", 11901, 14, {"temperature": 1.2}),
+    clean_run("dr_grpo", 11902, 12, {"group_size": 12, "problems_per_step": 3}),
+    clean_run("rloo", 11903, 12, turns(4)),
+    clean_run("gspo", 11904, 10, {"updates_per_rollout": 2} | WIDE),
+    clean_run("cispo", 11905, 10, {"lora_rank": 8, "learning_rate": 5e-4}),
+    clean_run("opo", 11906, 12, {"max_grad_norm": 1.0, "weight_decay": 0.01}),
+    clean_run("sapo", 11907, 10, {"env": AskedAgain, "max_turn_tokens": 4}),
+    clean_run("reinforce_pp", 11908, 10, MANY),
+    clean_run("dapo", 11909, 12, {"lr_scheduler": "linear", "learning_rate": 1e-4}),
+    clean_run("grpo", 11910, 10, {"dtype": "bfloat16", "temperature": 0.9}),
+    clean_run("gmpo", 11911, 12, turns(1) | {"eval": {"every": 3, "episodes": 16}}),
+    clean_run("rloo", 11912, 10, own_weights(3e-4, lora_rank=4), patch=with_engine(adapter, "adapter")),
+    clean_run("grpo", 11913, RESUMED + 8, WIDE, loses=intact),
+    clean_run("maxrl", 11914, 10, {"learning_rate": 1e-4, "warmup_steps": 3}),
+    clean_run("dr_grpo", 11915, 10, {"problems_per_step": 8}, processes=2),
 )
 """Runs without a fault."""
 
-EVERY |= {
-    f"blind: {name} {at}": one.plant
-    for name, variants in BLIND_RUNS.items()
-    for at, one in enumerate(variants)
-    if isinstance(one.plant, PlantedRun)
-}
+EVERY |= named("blind", BLIND_RUNS, CLEAN_RUNS)

@@ -92,14 +92,18 @@ class PlantedTraining(MadeTraining):
                 return [replace(deepcopy(one), group=number) for one in self._twin]
             self._twin = super().played(start, number, step, skill, rng)
             return self._twin
+        held = None
         if fault.check == "held_out_in_training" and draw.random() < self.strength:
             held = self.held[draw.randrange(len(self.held))]
-            return [made_episode(held, skill, rng, group=number, seed=start.seed) for _ in range(2 * self.made.size)]
         if fault.check in ("reward_exploited", "held_out_falls"):
             skill = self.weakened(step, skill)
         if fault.check == "curriculum_still":
             skill = replace(skill, right=self.strength)
-        episodes = super().played(start, number, step, skill, rng)
+        if held is None:
+            episodes = super().played(start, number, step, skill, rng)
+        else:
+            size = 2 * self.made.size
+            episodes = [made_episode(held, skill, rng, group=number, seed=start.seed) for _ in range(size)]
         if fault.plays is not None:
             fault.plays(episodes, draw, self.strength)
         return episodes

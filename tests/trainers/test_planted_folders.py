@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from blind_folders import BLIND_FOLDERS
 from detector import (
-    BLIND,
     CLEAN,
     FILE,
-    HALVES,
+    OWN,
     PLANTED,
+    RECORDED,
     VARIANTS,
     Outcome,
     Variant,
@@ -25,6 +24,7 @@ from detector import (
     variants,
 )
 from diagnosed import clean
+from opened_folders import OPENED_FOLDERS
 from planted_folders import FOLDERS, write_folder
 from planted_runs import RUNS
 
@@ -126,21 +126,29 @@ def test_the_variants_of_a_half_are_the_same_in_each_measurement_and_have_other_
     assert all(0.1 <= one.strength <= 1.0 for one in once)
 
 
+@pytest.mark.parametrize("half", OWN)
 @pytest.mark.parametrize("planted", PLANTED)
-def test_the_blind_half_has_three_runs_of_each_fault_and_as_many_clean_runs_as_the_others(planted) -> None:
-    faults, clean_ones = BLIND[planted]
+def test_a_half_with_runs_of_its_own_has_three_of_each_fault_and_as_many_clean_ones_as_the_others(
+    half, planted
+) -> None:
+    faults, clean_ones = OWN[half][planted]
     plants, _ = PLANTED[planted]
     assert [name for name in plants if len(faults[name]) == VARIANTS] == list(faults) == list(plants)
     assert {name: {one.plant.check for one in own} for name, own in faults.items()} == {
         name: {plant.check} for name, plant in plants.items()
     }
-    seeds = [one.seed for own in (*faults.values(), clean_ones) for one in own]
     assert len(clean_ones) == CLEAN
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_no_two_runs_of_the_halves_with_runs_of_their_own_have_the_same_seed(planted) -> None:
+    halves = [OWN[half][planted] for half in OWN]
+    seeds = [one.seed for faults, clean_ones in halves for own in (*faults.values(), clean_ones) for one in own]
     assert len(seeds) == len(set(seeds))
 
 
-def test_an_own_rule_decides_when_a_blind_fault_can_be_seen(tmp_path) -> None:
-    (first, *_) = BLIND_FOLDERS["KL runs away"]
+def test_an_own_rule_decides_when_a_fault_can_be_seen(tmp_path) -> None:
+    (first, *_) = OPENED_FOLDERS["KL runs away"]
     write_folder(tmp_path, first.plant, strength=first.strength, seed=first.seed, recipe=first.recipe)
     run = read_folder(tmp_path)
     kl = dict(run.series("kl"))
@@ -160,7 +168,7 @@ def test_a_fault_counts_if_it_is_named_within_three_steps_of_the_step_at_which_i
 
 def test_the_file_of_the_measurement_is_about_these_faults() -> None:
     found = json.loads(FILE.read_text("utf-8"))["measured"]
-    assert set(found) <= {f"{half} {planted}" for half in HALVES for planted in PLANTED}
+    assert set(found) <= {f"{half} {planted}" for half in RECORDED for planted in PLANTED}
     for place, measured in found.items():
         plants, _ = PLANTED[place.split()[1]]
         for name, own in measured["results"].items():
