@@ -190,7 +190,9 @@ def _episode(place: str, step: int, line: Mapping[str, Any]) -> EpisodeEntry:
         return entry_of(line, step)
     reward = line.get("reward", line.get("score"))
     if not isinstance(reward, (int, float)):
-        raise RecordFormatError(f"{place}: an episode needs a number 'reward' (or 'score'), got {reward!r}.")
+        raise RecordFormatError(
+            f"{place}: an episode needs a number under the key 'reward' or 'score', got {reward!r}."
+        )
     prompt, written = str(line.get("prompt", line.get("input", ""))), line.get("completion", line.get("output"))
     if isinstance(line.get("messages"), list):
         messages = [Message(str(one["role"]), str(one["content"])) for one in line["messages"]]

@@ -24,8 +24,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("loss",),
             "nats in a cold start, otherwise the advantage's unit",
             "Loss of the optimizer's step; in a cold start, the mean cross-entropy of a token.",
-            "Finite. A policy-gradient loss has no direction: with centred advantages it stays near 0 in a run that "
-            "learns. In a cold start, lower is better.",
+            "Finite. A policy-gradient loss has no preferred direction: with centred advantages it stays near 0 in a "
+            "run that learns. In a cold start, lower is better.",
         ),
         Metric(("grad_norm",), "gradient", "Norm of the gradient before `optim.max_grad_norm` bounds it."),
         Metric(
@@ -37,7 +37,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("weights/change",),
             "ratio",
-            "Norm of a step's change of the weights, divided by the norm of the weights, from a sample of them.",
+            "Norm of a step's change of the weights, divided by the norm of the weights; both are estimated from a "
+            "sample of the weights.",
         ),
         Metric(("optimizer/updates",), "updates", "Number of updates that the optimizer's state counts, if any."),
         Metric(
@@ -195,7 +196,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("seconds/wait",),
             "seconds",
-            "Time that a step waits for a rollout that is played ahead.",
+            "Time that a step waits for a prefetched rollout.",
             "Near 0 if the rollout is the shorter phase; otherwise no general range.",
         ),
         Metric(

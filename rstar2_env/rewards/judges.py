@@ -20,7 +20,7 @@ REWARD_JUDGES: Registry[Callable[..., RewardJudge]] = Registry(
     "reward judge",
     "rstar2_env.rewards",
     "rstar2_env.reward_judges",
-    shape=Shape(is_called_with(1, coroutine=True), "a class whose objects are awaited with (prompt)"),
+    shape=Shape(is_called_with(1, coroutine=True), "a class whose objects are async callables of (prompt)"),
 )
 
 

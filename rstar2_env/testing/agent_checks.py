@@ -152,11 +152,13 @@ def forgetting(harness: AgentHarness) -> None:
     expected = harness.play(agent, env, first)
     advice = "set all state again in reset"
     again = harness.play(agent, env, first)
-    require(again == expected, f"played twice by one agent, an episode differs; {advice}. {_said(expected, again)}")
+    require(again == expected, f"an episode differs if one agent plays it twice; {advice}. {_said(expected, again)}")
     harness.play(agent, env, second, most=1)
     harness.start(agent, env, second)
     again = harness.play(agent, env, first)
-    require(again == expected, f"after an abandoned episode, an episode differs; {advice}. {_said(expected, again)}")
+    require(
+        again == expected, f"an episode differs if it follows an abandoned episode; {advice}. {_said(expected, again)}"
+    )
 
 
 def other_environments(harness: AgentHarness) -> None:

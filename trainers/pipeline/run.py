@@ -221,8 +221,8 @@ def run_pipeline(
                     _run_step(run, outlook, events, again=begin is not None, lock=lock, shown=shown, say=say)
                 if run.end_of_round(step) and step.rounds is not None and outlook.state != "done":
                     say(
-                        f"{step.rounds.name}: {step.rounds.of}.{step.rounds.until} after round {step.round}; "
-                        "later rounds are skipped."
+                        f"{step.rounds.name}: the criterion {step.rounds.of}.{step.rounds.until} is met after "
+                        f"round {step.round}; later rounds are skipped."
                     )
                     events.write(ROUNDS_ENDED, rounds=step.rounds.name, after=step.round)
         except BaseException as error:
@@ -254,7 +254,7 @@ def _run_step(
     resumed = outlook.state == "resume" and not again
     if not resumed and made.folder.exists() and any(made.folder.iterdir()):
         kept = _set_aside(made.folder, run.plan.folder / REPLACED_FOLDER)
-        why = outlook.why or "it was requested to run again"
+        why = outlook.why or "the command requested it"
         say(f"{where}: this stage runs again, because {why}. The earlier results are kept in {kept}.")
         events.write(REPLACED, stage=step.id, path=str(kept.relative_to(run.plan.folder)), why=why)
     say(f"{where}: {'resumed' if resumed else 'started'}.")

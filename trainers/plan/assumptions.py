@@ -65,7 +65,7 @@ SOURCES = {
     "tool_s": "2.7 calls with 0.3 s each (arXiv 2508.20722, section 3.1)",
     "memory_share": "assumed",
     "reserve_gib": "assumed",
-    "bandwidth_share": "assumed; the computed rollout is within a tenth of the one published by miles for 8 MI300X",
+    "bandwidth_share": "assumed; the computed rollout takes within 10 % of the time published by miles for 8 MI300X",
     "prefill_share": "assumed",
     "train_share": "fitted to the difference between 16K and 65K tokens in prime-rl's figures for Qwen3-4B on 8 H100",
     "train_share_experts": "fitted to the training time published by miles for 8 MI300X",
@@ -75,7 +75,7 @@ SOURCES = {
     "handover_gb_s": "fitted to the weight sync time published by miles for 8 MI300X",
     "network_gb_s": "assumed: one port of 100 Gbit/s at the sending machine or the file server",
     "host_gb_s": "assumed: less than half of a PCIe 5.0 link of 16 lanes, which every device of a machine uses at once",
-    "devices_per_node": "the machines with these accelerators",
+    "devices_per_node": "the number in common machines with these accelerators",
     "trained_share": "an upper bound: every row is trained on",
     "other_share": "none; for 8 MI300X, miles published 0.38, including log-probabilities and waking of engines",
 }

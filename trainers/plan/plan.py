@@ -98,7 +98,7 @@ class Plan:
                 "Serving devices wait while others train, and training devices wait while others serve: "
                 "max_staleness=1 lets both work at the same time."
             )
-        found.append(f"Most of the time of a step is {longer}.")
+        found.append(f"Most of a step's time is spent on {longer}.")
         return found
 
     def record(self) -> dict[str, Any]:

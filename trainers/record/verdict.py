@@ -214,7 +214,7 @@ def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, flo
             *words,
             (
                 "The episodes could not be played: the field `error` of the episodes, in the folder of the run, "
-                "has the cause."
+                "states the cause."
             ),
         ]
     if reason == "not_selected":

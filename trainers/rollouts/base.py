@@ -300,7 +300,7 @@ ROLLOUTS: Registry[Callable[..., RolloutPart]] = Registry(
     "rstar2_env.rollouts",
     shape=Shape(
         is_called_with(3, coroutine=True),
-        "a class whose objects are awaited with (starts, size, play), or such a function",
+        "a class whose objects are async callables of (starts, size, play), or an async function of them",
     ),
 )
 

@@ -92,7 +92,7 @@ def recording(
         if SWITCH in os.environ or given:
             raise MissingExtraError("otel", "Telemetry") from error
         _LOG.warning(
-            "The environment variables OTEL_… switch OpenTelemetry on, but it is not installed, so nothing is sent: %s",
+            "The environment variables OTEL_… enable OpenTelemetry, but it is not installed, so nothing is sent: %s",
             _INSTALL,
         )
         yield

@@ -81,7 +81,7 @@ register(
         rule="the same value in at least 64 right and wrong episodes of at least 3 steps: a judge that reads the "
         "episodes does not give all of them the same score; 0 counts only in a run with a judge (`rollout.judge`)",
         severity="warning",
-        cause="A judge whose reply is not understood, so that its default counts, or a prompt without the episode.",
+        cause="A judge whose reply cannot be parsed, so a default score is used, or whose prompt lacks the episode.",
         change=("--set rollout.judge=model:url=URL,model=NAME", "--set reward=return"),
         otherwise="In a run with a judge, a penalty or a bonus that no episode has earned: a constant of 0 has the "
         "severity `note`.",

@@ -75,7 +75,7 @@ register(
     RunCheck(
         name="held_out_in_training",
         title="Held-out problems are trained on",
-        looks_at="the texts of the problems of training and of evaluations, ignoring white space and case",
+        looks_at="the texts of the training problems and of the evaluation problems, ignoring white space and case",
         rule="at least 3 and more than 5 % of the held-out problems: small procedural families repeat some by chance",
         severity="error",
         cause="The same file for training and evaluation, or a benchmark that is part of the training data.",

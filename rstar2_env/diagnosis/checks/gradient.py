@@ -69,7 +69,7 @@ def _clipped(run: RunRecord) -> Evidence | None:
         since=found.since,
         until=found.until,
         says=f"The norm of the gradient is {found.mean:.3g} on average over {len(found.values)} consecutive "
-        f"steps, {found.mean / bound:.0f} times the bound of {bound:g}, so each gradient is cut down to "
+        f"steps, {found.mean / bound:.0f} times the bound of {bound:g}, so each gradient is clipped to "
         "the bound.",
         figures={"grad_norm": found.mean, "max_grad_norm": bound},
     )

@@ -22,7 +22,7 @@ def _look(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"Turns are trained on {found.mean:.2f} updates after they were sampled, on average; the options "
+        says=f"On average, {found.mean:.2f} updates lie between sampling a turn and training on it; the options "
         f"allow {bound:g}.",
         figures={"policy/lag": found.mean, "bound": bound},
         episodes=run.examples(found.since, found.until, lambda one: one.kept),

@@ -74,8 +74,8 @@ register(
         severity="error",
         cause="A learning rate for pretraining or for LoRA, used on all weights.",
         change=("--set optim.learning_rate=1e-6", "--set optim.warmup_steps=10"),
-        otherwise="Adapters (LoRA) begin at zero, so that their relative change is large at first; the check ends when "
-        "their norm has grown.",
+        otherwise="Adapters (LoRA) begin at zero, so that their relative change is large at first; the finding ends "
+        "when the norm of the adapters has grown.",
         needs=("weights/change",),
         look=_high,
     ),

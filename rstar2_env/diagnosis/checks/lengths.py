@@ -62,7 +62,8 @@ register(
         looks_at="`rollout/tokens` and `rollout/pass_rate`",
         rule="more than 3 times" + _RULE,
         severity="warning",
-        cause="A loss averaged over each row, which punishes long wrong answers less, or a policy that forgets to end.",
+        cause="A loss averaged over each row, which punishes long wrong answers less, or a policy that no longer ends "
+        "its turns.",
         change=("--set aggregation=token_mean", "--set rollout.max_turn_tokens=LESS"),
         otherwise="Harder problems of a curriculum need longer answers.",
         needs=_NEEDS,

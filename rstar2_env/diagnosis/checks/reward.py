@@ -72,8 +72,8 @@ def _equal_within(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"In {len(found.values)} steps, no group with right and wrong episodes has different rewards; only groups "
-        "differ from one another.",
+        says=f"In {len(found.values)} steps, all episodes of a group have the same reward, even if some are right and "
+        "others are wrong; rewards differ only between groups.",
         figures={"mixed groups with different rewards": 0.0},
         episodes=run.examples(found.since, found.until, lambda episode: episode.correct is False),
     )

@@ -44,7 +44,7 @@ def _few_problems(run: RunRecord, begin: int, recent: list[str], known: int) -> 
         since=begin,
         until=None,
         says=f"The {len(recent)} groups since step {begin} contain only {distinct} different "
-        f"problems, of at least {known}; {most[0]!r} was drawn {most[1]} times.",
+        f"problems, although the sampler has at least {known}; {most[0]!r} was drawn {most[1]} times.",
         figures={"groups": len(recent), "distinct problems": distinct, "problems": known},
         episodes=run.examples(begin, None, lambda one: one.problem == most[0]),
     )

@@ -69,7 +69,7 @@ register(
         rule="more than 25 % of the groups have the problem and exactly the texts of another group, although the "
         "episodes within a group differ, in 3 consecutive steps: sampled texts agree only if their random numbers do",
         severity="error",
-        cause="The same seed on two processes or servers, so that half of the work is done twice.",
+        cause="The same seed on two processes or servers, so that they do the same work.",
         change=("--set run.seed=SEED", "rstar2 doctor"),
         otherwise="Copies of groups that replace missing ones (`rollout.replace`) are not counted.",
         needs=("episodes",),

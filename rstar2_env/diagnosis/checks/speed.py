@@ -54,7 +54,7 @@ def _falls(run: RunRecord) -> Evidence | None:
     for name, words in (
         ("seconds/tool", "episodes wait longer for the environment: the queue of the sandbox"),
         ("seconds/engine_wait", "episodes wait longer for the engine: a server that is slow, or fewer of them"),
-        ("engine/preemptions", "the engine stops sequences for lack of cache: cache pressure"),
+        ("engine/preemptions", "the engine interrupts sequences because its cache is full"),
     ):
         before, after = _at(run, name, found.since)
         if after > 2 * before and after > 0.01:
@@ -122,7 +122,7 @@ register(
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
         "finding lists the metrics that rose.",
         change=("--set rollout.adaptive_in_flight=true", "--set rollout.max_in_flight=FEWER", "rstar2 doctor"),
-        otherwise="Another program on the machine, or episodes with other proportions of tool time.",
+        otherwise="Another program on the machine, or episodes with a different share of tool time.",
         needs=("seconds/rollout|speed/generated_tokens_per_second",),
         look=_falls,
     ),

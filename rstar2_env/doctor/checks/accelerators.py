@@ -61,7 +61,7 @@ def torch_devices(machine: MachineState) -> DoctorResult:
     torch, there = machine.torch, len(machine.driver.devices)
     if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
         return skipped(
-            "The devices of torch were not listed, because there is no accelerator or torch does not match it."
+            "The devices of torch were not listed, because there is no accelerator, or torch is not built for it."
         )
     seen = len(torch.devices)
     masked = [name for name in _MASKS if machine.variables.get(name)]

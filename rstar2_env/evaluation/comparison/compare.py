@@ -410,9 +410,9 @@ def sentences(comparison: Comparison) -> list[str]:
             )
     solved = comparison.solved
     found.append(
-        f"Problems that were solved at least once, by both: {solved['both']}, by the baseline alone: "
-        f"{solved['baseline_only']}, by the other alone: {solved['other_only']}, by neither: "
-        f"{solved['neither']}."
+        f"Number of problems that were solved at least once: {solved['both']} by both runs, "
+        f"{solved['baseline_only']} only by the baseline, {solved['other_only']} only by the other run, and "
+        f"{solved['neither']} by neither."
     )
     if len(comparison.ks) > 1:
         found.append(

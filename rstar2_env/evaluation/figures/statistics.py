@@ -211,7 +211,8 @@ def wilson(value: float, trials: float, *, level: float = 0.95) -> Interval:
     _check_draws(1, level)
     if not 0.0 <= value <= 1.0 or not trials > 0:
         raise ConfigurationError(
-            f"Expected a share from 0 to 1 and at least one observation; got the share {value} of {trials}."
+            f"Expected a share from 0 to 1 and at least one observation; got the share {value} of {trials} "
+            "observations."
         )
     z = NormalDist().inv_cdf((1.0 + level) / 2)
     scale = 1.0 + z * z / trials

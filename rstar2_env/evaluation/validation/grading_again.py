@@ -32,7 +32,7 @@ class UntriedError(Exception):
 
 @check(
     3,
-    demands="The same turns are graded the same again, in another thread and in another process.",
+    demands="The same turns get the same grade again, also in another thread and in another process.",
     remedy="Grade without clocks, random draws, counters and other state of the process.",
 )
 def verifier_determinism(bench: Bench) -> CheckFinding:

@@ -265,8 +265,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
 @check(
     2,
     demands="The environment satisfies the whole contract of text environments (rstar2_env.testing.check_text_env).",
-    remedy="The message names each clause of the contract that is broken; docs/environment-contract.md explains "
-    "the clauses.",
+    remedy="The message names each violated clause of the contract; docs/environment-contract.md explains the clauses.",
 )
 def contract(bench: Bench) -> CheckFinding:
     """Check that the environment passes ``check_text_env``, which checks the whole contract (not in RFC 008)."""

@@ -113,7 +113,7 @@ def replayability(bench: Bench) -> CheckFinding:
 @check(
     3,
     demands="Episodes end within the time limit, and leave no handles, threads or memory behind.",
-    remedy="Close at the end of an episode and in close() whatever the episode opened, and limit the data that "
+    remedy="At the end of an episode and in close(), close everything that the episode opened, and limit the data that "
     "is kept between episodes.",
 )
 def resource_envelope(bench: Bench) -> CheckFinding:

@@ -57,7 +57,9 @@ ROW_CHECKS: Mapping[str, TokenCheck] = {
     "positive_logprob": TokenCheck(_F, "a log-probability of a policy token is above 0"),
     "masked_has_logprob": TokenCheck(_F, "an environment token has a log-probability"),
     "no_turns": TokenCheck(_F, "the episode of the row has no turn"),
-    "turn_spans": TokenCheck(_F, "the mask is not 1 on exactly the episode's turns"),
+    "turn_spans": TokenCheck(
+        _F, "the mask differs from the turns: it must be 1 on exactly the tokens of the policy's turns"
+    ),
     "text_mismatch": TokenCheck(_F, "the tokens of a turn do not decode to the text in the conversation"),
     "prompt_mismatch": TokenCheck(_F, "the prompt differs from the chat template's output for the conversation"),
     "environment_tokens": TokenCheck(_F, "the environment's tokens differ from the chat template's output"),
@@ -66,7 +68,7 @@ ROW_CHECKS: Mapping[str, TokenCheck] = {
     "degenerate_rollout": TokenCheck(_W, "a turn repeats one or two tokens at least sixteen times"),
     "no_sampled_ids": TokenCheck(_W, "the run kept no tokens (keep_tokens), so only texts can be checked"),
     "ratio_drift": TokenCheck(
-        _W, "the trainer's probabilities differ from the engine's by more than a tenth on average"
+        _W, "the log-probabilities of trainer and engine differ by more than 0.1 nats on average"
     ),
     "no_tokenizer": TokenCheck(_W, "no tokenizer was found, so texts, prompts and the vocabulary were not checked"),
     "certain_tokens": TokenCheck(_I, "a policy token was sampled with probability 1"),
@@ -81,7 +83,9 @@ TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
     "no_stop_token": TokenCheck(_F, "no token ends a turn"),
     "turn_not_closed": TokenCheck(_F, "a turn does not end with a token that stops an engine"),
     "joined_ids": TokenCheck(_F, "ids joined turn by turn do not decode to the conversation"),
-    "wrong_mask": TokenCheck(_F, "the mask is not 1 on exactly the policy's turns"),
+    "wrong_mask": TokenCheck(
+        _F, "the mask of the conversation differs from the policy's turns: it must be 1 on exactly their tokens"
+    ),
     "injection": TokenCheck(_F, "a special token in a tool's output becomes a special token in the prompt"),
     "invalid_token_id": TokenCheck(_F, "the tokenizer has ids beyond the model's vocabulary"),
     "lossy_text": TokenCheck(_W, "a text changes when it is tokenized and decoded"),
@@ -89,7 +93,7 @@ TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
     "not_a_stop": TokenCheck(_W, "the model's generation_config does not stop at the template's end of turn"),
     "changes_by_day": TokenCheck(_W, "the template writes today's date: set a fixed date with chat_template_options"),
     "rewrites_history": TokenCheck(
-        _I, "a later message changes how earlier ones are rendered, so rendering again would drift"
+        _I, "a later message changes how earlier ones are rendered, so a new rendering would have other tokens"
     ),
     "strips_text": TokenCheck(_I, "the template strips white space around texts"),
     "default_system": TokenCheck(_I, "the template adds a default system message"),

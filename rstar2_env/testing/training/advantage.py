@@ -117,7 +117,7 @@ def better_is_higher(harness: AdvantageHarness) -> None:
     better = copy.deepcopy(worse)
     better.reward, better.correct, better.steps[-1].reward = 1.0, True, 1.0
     low, high = (float(np.sum(value)) for value in harness.values([[worse, better]])[0])
-    require(high > low, f"rewards of 0 and 1 give advantages of {low:g} and {high:g}")
+    require(high > low, f"rewards of 0 and 1 give the advantages {low:g} and {high:g}, which do not increase")
 
 
 def equal_rewards(harness: AdvantageHarness) -> None:

@@ -53,7 +53,9 @@ def shape(harness: AggregationHarness) -> None:
     right = isinstance(found, np.ndarray) and found.shape == LENGTHS.shape
     require(right, f"it returned {found!r:.80}; return a NumPy array of shape (rows,)")
     require(bool(np.isfinite(found).all() and (found >= 0).all()), f"a weight is negative or not finite: {found}")
-    require(not found[LENGTHS == 0].any(), f"a row without a token has the weight {found[LENGTHS == 0][0]}")
+    require(
+        not found[LENGTHS == 0].any(), f"a row without a token has the weight {found[LENGTHS == 0][0]} instead of 0"
+    )
     require(bool((found[LENGTHS > 0] > 0).all()), f"a row with tokens has the weight 0: {found}")
 
 
@@ -72,9 +74,7 @@ def order(harness: AggregationHarness) -> None:
     turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
     require(np.allclose(turned, expected, rtol=_CLOSE, atol=0), "the weight of a row depends on the order of the rows")
     renamed = harness.weights(groups=100 - 3 * GROUPS)
-    require(
-        np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "the weight of a row depends on the numbers of the groups"
-    )
+    require(np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "the weight of a row depends on the ids of the groups")
 
 
 def copies(harness: AggregationHarness) -> None:

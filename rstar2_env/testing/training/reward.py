@@ -106,7 +106,10 @@ def scores(harness: RewardHarness) -> None:
             number = all(isinstance(one, (int, float)) and math.isfinite(one) for one in each)
             require(number, f"it scored an episode with {value!r}; return a finite number, or None for no score")
             turns = not isinstance(value, tuple) or len(value) == len(episode.steps)
-            require(turns, f"it scored {len(each)} turns of {len(episode.steps)}; OnTurns has one number for each turn")
+            require(
+                turns,
+                f"it scored {len(each)} turns of {len(episode.steps)}; OnTurns must have one number for each turn",
+            )
 
 
 def purity(harness: RewardHarness) -> None:

@@ -122,7 +122,7 @@ def test_a_reward_that_stays_flat_is_named_from_episodes_in_groups_by_number_or_
     ("line", "says"),
     [
         ({"loss": 1.0}, "expected a JSON object with a whole number 'step'"),
-        ({"step": 1, "prompt": "a", "completion": "b"}, "an episode needs a number 'reward'"),
+        ({"step": 1, "prompt": "a", "completion": "b"}, "an episode needs a number under the key 'reward'"),
         ({"step": 1, "prompt": "a", "reward": 1.0}, "needs 'messages', or 'prompt' and 'completion'"),
         ({"step": 1, "metrics": [1]}, "the field 'metrics' must be a JSON object"),
         ([1], "expected a JSON object"),

@@ -58,7 +58,7 @@ class Filter(PlayingStage):
         return replace(
             cost,
             count={"problems": self.expect},
-            notes=[*cost.notes, f"{self.expect:,} problems are expected to be left"],
+            notes=[*cost.notes, f"{self.expect:,} problems are expected to remain"],
         )
 
     def run(self, work: Work) -> StageMeasurements:

@@ -56,7 +56,7 @@ class Prepare(PrepareOptions, Shelved):
         left = self.total or self.expect
         if left is None:
             return Cost()
-        notes = [] if self.total else [f"{left:,} problems are expected to be left"]
+        notes = [] if self.total else [f"{left:,} problems are expected to remain"]
         return Cost(count={name: round(left * share) for name, share in self.splits.items()}, notes=notes)
 
     def run(self, work: Work) -> StageMeasurements:

@@ -165,7 +165,7 @@ def ordered(bench: AuditBench) -> Suspicions:
     for call, was, now in zip(calls, plain, again, strict=True):
         if was.verdict != now.verdict:
             said = (
-                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade after "
+                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets a different grade after "
                 "earlier grades left files in the current folder"
             )
             script = scripts.in_used_folder(bench.target.setup, calls, call)
@@ -208,7 +208,8 @@ def surroundings(bench: AuditBench) -> Suspicions:
         if changed:
             call = min(changed, key=lambda call: len(call.gold) + len(call.answer))
             said = (
-                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade with {setting.name}"
+                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets a different grade with "
+                f"{setting.name}"
             )
             settings = [
                 ("plain", {}, (), "", False),
@@ -238,8 +239,8 @@ def _order_of(bench: AuditBench, histories: Sequence[Sequence[AuditCall]], call:
         return
     needed = shrunk(before, changes, most=_MOST_TRIALS)
     said = (
-        f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade after {len(needed)} other "
-        "calls"
+        f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets a different grade after {len(needed)} "
+        "other calls"
     )
     script = scripts.in_order(bench.target.setup, needed, call)
     yield Suspicion("writable", "earlier answers", said, script, call)

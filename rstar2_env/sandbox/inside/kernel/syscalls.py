@@ -68,7 +68,7 @@ rt_sigsuspend select setgid setrlimit setuid stat statx time tkill utime utimes
 """Calls that are allowed although no trace has them: other versions of the C library use them instead of traced calls.
 """
 EXTRA = {
-    "capget": "reads what capabilities there are, which are none",
+    "capget": "reads the capabilities of the process, which has none",
     "recvmsg": "buffers and descriptors among a program's own processes, as newer versions of asyncio send them",
     "sendmsg": "as recvmsg",
 }

@@ -72,7 +72,7 @@ MUTANTS = [
     (WeighsEmptyRows, "shape", "a row without a token has the weight"),
     (OfThisProcess, "processes", "on 2 processes the weights are"),
     (SumsWhereItHasRows, "processes", "all processes must make the same calls"),
-    (CountsGroupsByNumber, "order", "depends on the numbers of the groups"),
+    (CountsGroupsByNumber, "order", "depends on the ids of the groups"),
     (ASum, "copies", "the weights are not halved"),
     (DividesByNothing, "empty_batch", "invalid value"),
     (Overwrites, "purity", "changed its arguments"),

@@ -125,7 +125,7 @@ MUTANTS = [
     (Dice, "purity", "global state of random"),
     (Tires, "purity", "a second call"),
     (PrefersTheFirst, "order", "in another order, the scores are"),
-    (OneTurnTooMany, "scores", "OnTurns has one number for each"),
+    (OneTurnTooMany, "scores", "OnTurns must have one number for each"),
     (Grows, "learning", "another component that loaded its state"),
     (HoldsALambda, "pickling", "pickle"),
 ]
