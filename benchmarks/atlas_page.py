@@ -48,7 +48,7 @@ FAMILIES = {
 }
 _SMALLEST = 0.1
 _PLAIN = {name.partition(":")[0] for name in REGULARIZERS}
-_WITHOUT_REWARD = "an objective without rewards: [below](#terms-without-a-reward)"
+_WITHOUT_REWARD = "[an objective without rewards](#terms-without-a-reward)"
 _OF_IGPO = (
     "the paper's form subtracts the mean once for each remaining turn; the recipe's default compares equal turns; its "
     "reward also has the gains of the answer's probability, so the angle to the return is not 0"
@@ -82,7 +82,8 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
 
 - **angle**: the angle in degrees between the expected update and the gradient of the expected return. 0: the
   update has the direction of the gradient (up to rounding, 1 - cosine < 1e-14). 90: no progress. If groups were
-  sampled, because a part draws at random or keeps a state, `a to b` is three standard errors on each side.
+  sampled, because a part draws at random or keeps a state, `a to b` is the interval of three standard errors on each
+  side.
 - **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale
   acts like another learning rate. A scale that depends on the problem gives problems different weights.
 - **noise**: variance of the update of one group, times the number of its episodes, divided by the squared length of
@@ -95,7 +96,7 @@ the estimate of its gradient.
 """
 _WORLDS = """\
 ## Worlds
-The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each
+The policy answers directly, or calls a tool. If the call fails, the policy gives up or calls again. Each
 decision has its own logits. A wrong direct answer has three further tokens, except in *equal lengths*.
 """
 
@@ -134,8 +135,8 @@ def lines(record: Record) -> Iterator[str]:
         "computes from the episodes of the group. "
         "*Repaired* names the first replacement of parts after which the update "
         f"has exactly the direction of the gradient in each of {_listed(OF_FAMILY['repair'])}, with all groups listed. "
-        "Tried in this order: an aggregation of constant length, an unbiased form of the advantage (its "
-        "own, else `rloo`), training on all episodes, combinations of them, and last a loss without "
+        "The replacements are tried in this order: an aggregation of constant length, an unbiased form of the "
+        "advantage (its own, else `rloo`), training on all episodes, combinations of them, and last a loss without "
         "the terms that do not depend on rewards. A recipe with a `kl` term does not estimate the gradient of the "
         "return but that of the return minus the divergence; *repaired* also names the form that estimates exactly "
         "this. The form uses the estimator `episode`: the others count the divergence of single tokens, "
@@ -354,8 +355,8 @@ def _learned() -> Iterator[str]:
     rows = {row["arm"]: row for row in compared(runs, 0.0)}
     seeds = sorted({run["seed"] for run in runs})
     yield (
-        f"\nThe recipes were trained with {len(seeds)} seeds in the world *indifferent* of [learning.md](learning.md), "
-        f"in which failing calls do not change the reward ({settings['settings']['problems']:,} held-out problems; "
+        f"\nThe recipes were trained with {len(seeds)} seeds in a world in which [failing calls cost "
+        f"nothing](learning.md#if-failing-calls-cost-nothing) ({settings['settings']['problems']:,} held-out problems; "
         "all runs from one commit; differences from `grpo_clip_higher` by seed, with 95 % intervals):\n"
     )
     yield "| arm | success | difference | failing calls in correct episodes | difference |"

@@ -116,7 +116,7 @@ def answers(cases: list[dict], name: str = "labelled answers") -> Row:
     apart = sum(ours[at].correct is cases[at]["expected"] for at in kept) / len(kept)
     hacks = [at for at, case in enumerate(cases) if "hack" in str(case.get("category")) and not case["expected"]]
     paid = [
-        f"; {sum(each[at].correct for at in hacks)} of {len(hacks)} hacks paid" if hacks else ""
+        f"; {sum(each[at].correct for at in hacks)} of {len(hacks)} hacks accepted" if hacks else ""
         for each in (theirs, ours)
     ]
     result = f"{score(cases, ours)}; {apart:.3f} without {len(cases) - len(kept)} debatable labels{paid[1]}"
@@ -159,10 +159,10 @@ def languages() -> Row:
 
     def figures(grade: Callable[..., Verdict]) -> str:
         read = sum(grade(*pair, timeout_s=LONG_S).correct for pair in right) / len(right)
-        return f"{read:.3f} read, {sum(grade(*pair, timeout_s=LONG_S).correct for pair in wrong)} others accepted"
+        return f"{read:.3f} accepted, {sum(grade(*pair, timeout_s=LONG_S).correct for pair in wrong)} wrong ones too"
 
     return (
-        f"{len(right)} short answers in eleven languages, {len(wrong)} others",
+        f"{len(right)} right and {len(wrong)} wrong short answers in eleven languages",
         figures(math_verify_alone),
         figures(verify),
     )
@@ -177,7 +177,7 @@ def new_hacks(count: int) -> Row:
         for hack in tried:
             tallies[hack.cause] = tallies.get(hack.cause, 0) + grade(hack).correct
         some = ", ".join(f"{name} {paid}" for name, paid in tallies.items() if paid)
-        return f"{sum(tallies.values())} paid" + (f" ({some})" if some else "")
+        return f"{sum(tallies.values())} accepted" + (f" ({some})" if some else "")
 
     theirs = figures(lambda hack: math_verify_alone(hack.gold, hack.answer, timeout_s=ITS_DEADLINE_S))
     ours = figures(lambda hack: verify(hack.gold, hack.answer, question=hack.question, timeout_s=LONG_S))
@@ -211,8 +211,8 @@ def echo_attacks(records: list[dict], name: str = "questions of college_math") -
     ]
     last = {at: hack for at, hack in tried if hack.answer.startswith("(") and hack.answer.endswith(")")}
     theirs = sum(math_verify_alone(hack.gold, hack.answer, timeout_s=ITS_DEADLINE_S).correct for hack in last.values())
-    result = f"{len(paid)} of {len(tried):,} paid, in {len(set(paid))} problems"
-    return f"echoes of {len(records):,} {name}", f"{theirs} problems pay one dress", result
+    result = f"{len(paid)} of {len(tried):,} accepted, in {len(set(paid))} problems"
+    return f"echoes of {len(records):,} {name}", f"{theirs} questions accept one disguise", result
 
 
 def whole_texts(cases: list[dict]) -> Row:
@@ -271,7 +271,7 @@ def rewritings(count: int) -> Row:
     refused = sum(not verdict.correct for verdict in verify_many(equal, timeout_s=LONG_S, undone="any"))
     accepted = sum(verdict.correct for verdict in verify_many(different, timeout_s=LONG_S))
     result = f"{accepted} false positives in {len(different):,}; {refused} false negatives in {len(equal):,}"
-    return "a random expression and a rewriting or another", "not measured", result
+    return "random expressions, each against an equal and a different one", "not measured", result
 
 
 def college(golds: list[str], neighbours: int) -> Row:
@@ -361,7 +361,7 @@ def throughput(golds: list[str]) -> Row:
     )
     set_workers(None)
     result = f"{ours:,.0f} ({ours / theirs:.0f} x)"
-    return "pairs of college_math answers for a second of CPU", f"{theirs:.0f}", result
+    return "pairs of college_math answers per second of CPU time", f"{theirs:.0f}", result
 
 
 def worker_seconds(work: Callable[[], object]) -> float:

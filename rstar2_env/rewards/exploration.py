@@ -36,7 +36,7 @@ class Exploration(CheckedOptions):
 
     Attributes:
         how: ``"length"``, or ``"creativity"``, which a judge scores.
-        scale: With ``"length"``, the numerator of the penalty.
+        scale: With ``"length"``, the penalty is ``scale`` divided by the estimated number of tokens.
         unanswered: With ``"length"``, added to the score of an episode without a marked answer.
     """
 

@@ -207,7 +207,7 @@ CELLS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
         "a server that ends, cannot be reached or breaks the protocol": _in(
             _MCP, "a_lost_server_is_unavailable_and_the_next_episode_has_a_new_one"
         ),
-        "a long silence of a shared server, or of one over HTTP, that then answers no other request": _in(
+        "a shared server, or a server over HTTP, that is silent for long and then answers no other request": _in(
             _MCP, "a_server_over_http_that_answers_nothing_more_is_unavailable"
         ),
         "a request for a person or a model (elicitation, sampling)": _in(

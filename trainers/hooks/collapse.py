@@ -24,8 +24,8 @@ from .guard import Action, act
 class Collapse(SavedAttributes, RunHook):
     """Warn, save or stop when the reward has fallen by a share of its best value (rStar2-Agent, arXiv 2508.20722).
 
-    The hook acts once and writes a note with the observed values. If the run continues, the hook can act again once
-    the mean exceeds the threshold again.
+    The hook acts once and writes a note with the observed values. If the run continues, the hook can act again after
+    the mean has exceeded the threshold again.
 
     Args:
         metric: The logged metric to watch; higher is better.

@@ -28,7 +28,7 @@ class Kl(CheckedOptions):
     Args:
         coef: Weight in the loss.
         estimator: ``"k1"``, ``"k2"`` and ``"k3"`` are defined above. ``"k3+"`` has the value of k3 and the gradient of
-            k2 (verl). ``"unbiased"`` is k3 times the ratio of ``logp`` and ``old``; its expected gradient is the
+            k2 (verl). ``"unbiased"`` is k3 times the ratio pi / pi_old; its expected gradient is the
             gradient of the divergence (DeepSeek-V3.2, arXiv 2512.02556). ``"episode"`` has the value of k1, and the
             gradient of each log-probability is the sum of d over this token and the policy's later tokens of the row.
             On episodes sampled from the policy, and without division by lengths, the expected gradient is that of the

@@ -5,7 +5,7 @@ is short and -1 if it is long; a correct format adds 1. These are the weights of
 Lengths count the policy's tokens, up to the paper's 3,584. Each problem has 6 episodes, at temperature 0.7. The
 learning rate rises to 1e-6 over the first tenth of the 500 steps, and then falls to a tenth of that with a cosine
 schedule. The released code counts characters instead of tokens; with its default arguments, it gives a short wrong
-answer 0 instead of -1, and uses TRL's default, a KL term with the weight 0.04, which the paper does not mention:
+answer 0 instead of -2, and uses TRL's default, a KL term with the weight 0.04, which the paper does not mention:
 ``--set loss.kl.coef=0.04``.
 """
 

@@ -1,8 +1,8 @@
 """``vespo``: a smooth function of an answer's importance weight instead of clipping (VESPO, arXiv 2602.10693).
 
-The weight is a function of the product of an answer's ratios: 1 if the product is 1, and lower on both sides, with
-the constants of the released code. The loss is a mean over tokens, without a KL term. The groups of a rollout are
-divided into eight optimizer steps; the authors' scripts use 8 to 64.
+The weight is a function of the product of an answer's ratios: 1 if the product is 1, and near 0 if the product is far
+from 1, with the constants of the released code. The loss is a mean over tokens, without a KL term. The groups of a
+rollout are divided into eight optimizer steps; the authors' scripts use 8 to 64.
 """
 
 from ..base import TRAINERS, Recipe

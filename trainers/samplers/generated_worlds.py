@@ -35,9 +35,9 @@ class GeneratedWorlds(SavedAttributes):
     ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
 
     Rule: a world gets a number of configurations in proportion to its failure rate. If it had none in the last cycle,
-    they are spread evenly from the easiest to the hardest values. Otherwise, each is one of the last cycle's, with one
-    option set to the next harder value if its success rate was above ``high``, or to the next easier value if it was
-    below ``low``.
+    the new ones are spread evenly from the easiest to the hardest values. Otherwise, each is a configuration of the
+    last cycle with one option changed: to the next harder value if the success rate was above ``high``, or to the next
+    easier value if it was below ``low``.
 
     Model: its prompt lists the worlds and the configurations so far, each with its success rate, and the values of each
     option; it replies with configurations. If the reply has too few, the rule adds the missing ones. A run of several
