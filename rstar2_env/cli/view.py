@@ -114,7 +114,7 @@ def view_command(
         )
     if report is not None and sort:
         raise typer.BadParameter(
-            "--sort orders the list of --text or --json, but each table of the page of --report is sorted in the page: "
+            "--sort orders the list of --text or --json, but the tables of --report are sorted on the page itself: "
             "omit --sort."
         )
     if (filter_ or sort or episodes is not None) and not (text or as_json or episode is not None or report is not None):

@@ -130,7 +130,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("kl_cov/distance",),
             "nats",
-            "Mean of abs(log π - log π_old) of the constrained tokens.",
+            "Mean of abs(log π - log π_old) over the tokens that `kl_cov` penalizes.",
             "0 with one update for each rollout. " + _PART,
         ),
         Metric(

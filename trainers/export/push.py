@@ -183,8 +183,8 @@ class Push:
             return None
         if status != 200 or not isinstance(record, Mapping):
             raise ServiceError(
-                f"The Hugging Face hub answered with HTTP status {status} when it was asked for the files "
-                f"of {self.name}: try again later.",
+                f"The Hugging Face hub answered with HTTP status {status} to the request for the files of "
+                f"{self.name}: try again later.",
                 cause="passing",
             )
         if self._private and not record.get("private", False):

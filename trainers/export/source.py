@@ -128,7 +128,7 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
     if not (folder / RUN_FILE).is_file() and (folder.parent / RUN_FILE).is_file() and _WHICH.fullmatch(folder.name):
         if which not in (None, folder.name):
             raise ConfigurationError(
-                f"The path {folder} already selects the weights {folder.name}: omit the other selection of weights.",
+                f"The path {folder} already selects the weights {folder.name}: omit the option that selects weights.",
                 option="which",
             )
         folder, which = folder.parent, folder.name

@@ -151,7 +151,7 @@ def _throughput(model: Architecture | None, each: float) -> list[ProofFigure]:
     if torch.cuda.is_available():
         figures.append(ProofFigure("peak memory of training, GiB", torch.cuda.max_memory_allocated() / 2**30))
     name = "tokens trained per second on each device"
-    return [ProofFigure(name, each, low, high, "rstar2 plan, from half to eight times"), *figures]
+    return [ProofFigure(name, each, low, high, "half to eight times the estimate of rstar2 plan"), *figures]
 
 
 if __name__ == "__main__":

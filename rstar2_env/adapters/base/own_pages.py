@@ -57,8 +57,8 @@ class OwnPages:
             ""
             if foreign is None
             else (
-                f"This server does not accept requests from web pages with {foreign}, only requests of "
-                "programs and of its own pages."
+                f"This server does not accept requests from web pages with {foreign}, only requests from "
+                "programs and from its own pages."
             )
         )
 

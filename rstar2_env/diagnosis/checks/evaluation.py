@@ -52,7 +52,7 @@ register(
         looks_at="`rollout.temperature` and `eval.temperature`",
         rule="a difference of more than .01",
         severity="note",
-        cause="An evaluation that is set to be greedy.",
+        cause="An evaluation that is configured for greedy decoding.",
         change=("--set eval.temperature=null",),
         otherwise="The difference is intended: then compare evaluations only with one another.",
         needs=("evaluations", "option:rollout"),

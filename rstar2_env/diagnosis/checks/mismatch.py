@@ -144,7 +144,7 @@ register(
         severity="note",
         cause="Sampling options of an evaluation or of a model card that are used for training.",
         change=("--set rollout.top_p=1 --set rollout.top_k=0",),
-        otherwise="A recipe that prescribes it, to keep unlikely tokens out of its episodes.",
+        otherwise="A recipe that prescribes top-p or top-k, to keep unlikely tokens out of its episodes.",
         needs=("option:rollout",),
         look=_truncated,
     ),

@@ -53,7 +53,7 @@ def _falls(run: RunRecord) -> Evidence | None:
     reasons = []
     for name, words in (
         ("seconds/tool", "episodes wait longer for the environment: the queue of the sandbox"),
-        ("seconds/engine_wait", "episodes wait longer for the engine: a server that is slow, or fewer of them"),
+        ("seconds/engine_wait", "episodes wait longer for the engine: a slow server, or fewer servers"),
         ("engine/preemptions", "the engine interrupts sequences because its cache is full"),
     ):
         before, after = _at(run, name, found.since)
@@ -146,7 +146,7 @@ register(
         rule="memory rises in every fifth of the last 30 steps, by at least 10 % in all, or of the last 15 steps, by "
         "at least 25 %: allocators and caches rise and fall, a leak does not",
         severity="warning",
-        cause="A part of your own that keeps episodes, or an environment that is not closed.",
+        cause="A custom part that keeps references to episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),
         otherwise="Episodes that become longer: see `rollout/tokens`.",
         needs=("memory/process_gib",),

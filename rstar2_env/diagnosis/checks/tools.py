@@ -120,7 +120,7 @@ register(
     RunCheck(
         name="status_dominates",
         title="One status dominates the tool calls",
-        looks_at="the share of each status but `ok` in the calls of a step",
+        looks_at="the share of each status, except `ok`, in the calls of a step",
         rule="more than 50 % in 3 consecutive steps or in an evaluation with at least 5 calls: a policy's own "
         "mistakes are spread over several statuses, so a status that dominates has a single cause",
         severity="warning",

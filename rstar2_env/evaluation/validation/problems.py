@@ -271,7 +271,7 @@ class Checker:
         if (wrong_status := _untyped(malformed)) is not None:
             fault(MALFORMED, wrong_status)
         if _comparable(played) != _comparable(self._three(problem)):
-            fault(REPEATED, "the same turns gave another result when they were played again")
+            fault(REPEATED, "the same turns gave a different result when they were played again")
         own = playing(self.env)
         compares = isinstance(getattr(own, "grader", None), GoldGrader)
         if compares and reference_of(own) is None and (why := gold_fault(problem.answer)):

@@ -150,8 +150,8 @@ def resource_envelope(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="For every problem, the gold answer earns 1, a changed one 0, a malformed call gets its status, and "
-    "repetitions give the same results.",
+    demands="For every problem, the gold answer earns 1, a changed answer earns 0, a malformed call gets its status, "
+    "and repetitions give the same results.",
     remedy="`rstar2 validate ID` without --level lists every faulty problem with its fault.",
 )
 def problems(bench: Bench) -> CheckFinding:

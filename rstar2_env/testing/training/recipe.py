@@ -34,7 +34,7 @@ class RecipeHarness:
 def description(harness: RecipeHarness) -> None:
     """Check that the recipe has the name under which it is registered, and a summary of one line."""
     recipe = harness.recipe
-    require(recipe.name == harness.name, f"it is registered as {harness.name!r}, and its name is {recipe.name!r}")
+    require(recipe.name == harness.name, f"it is registered as {harness.name!r}, but its name is {recipe.name!r}")
     whole = len(recipe.summary) > 10 and "\n" not in recipe.summary
     require(whole, f"its summary is {recipe.summary!r:.80}; describe it in one line, for `rstar2 list trainers`")
 

@@ -143,7 +143,7 @@ def rows(harness: RolloutHarness) -> None:
                     require(len(lengths) == 1, f"a row has lists and an advantage of different lengths: {lengths}")
                 total = sum(one.policy_tokens for one in made)
                 most = episode.policy_tokens
-                require(0 < total <= most, f"the rows of an episode of {most} policy tokens have {total}")
+                require(0 < total <= most, f"an episode has {most} policy tokens, but its rows have {total}")
 
 
 def pickling(harness: RolloutHarness) -> None:

@@ -50,7 +50,7 @@ def test_text_goes_from_the_overview_to_one_episode(tmp_path):
         (["view", "run", "--filter", "kept=1"], "add --text, --json or --report"),
         (["view", "--text", "run", "--sort", "x"], "cannot be sorted by 'x'"),
         (["view", "--text", "run", "--report", "x.html"], "--report writes a page, but --text, --json and --episode"),
-        (["view", "run", "--report", "x.html", "--sort", "step"], "is sorted in the page: omit --sort"),
+        (["view", "run", "--report", "x.html", "--sort", "step"], "are sorted on the page itself: omit --sort"),
         (["view", "--text", "run", "--episode", "x"], "is not the name of an episode"),
         (["view", "empty/x.txt", "--text"], "does not contain episodes"),
         (["view", "run/episodes/train-000001.jsonl.gz", "--episode", "99"], "does not contain episode 99"),

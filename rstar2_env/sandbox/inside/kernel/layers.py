@@ -138,7 +138,7 @@ class Layers:
         found = {
             "user": (plan.user, "the other namespaces are created in this namespace" if plan.user else ""),
             **{name: (name in plan.namespaces, "") for name in NAMESPACES},
-            "users": (plan.users_from > 0, f"a separate user for each slot, from {plan.users_from}"),
+            "users": (plan.users_from > 0, f"a separate user for each slot, with ids from {plan.users_from}"),
             "seccomp": (plan.seccomp, ""),
             "landlock": (plan.landlock > 0, f"version {plan.landlock}"),
             "cgroups": (False, ""),

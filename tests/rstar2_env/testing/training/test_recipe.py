@@ -67,7 +67,7 @@ def test_every_clause_has_a_mutant():
 def test_a_recipe_registered_under_another_name_is_found():
     TRAINERS.register("yours", SOUND)
     try:
-        assert "registered as 'yours', and its name is 'mine'" in broken(check_recipe, "yours")["description"]
+        assert "registered as 'yours', but its name is 'mine'" in broken(check_recipe, "yours")["description"]
     finally:
         TRAINERS._parts.pop("yours")
     with pytest.raises(UnknownNameError, match="grpo_roc"):

@@ -131,7 +131,7 @@ MUTANTS = [
     (LeavesThemPlaying, "cancelling", "use asyncio.gather"),
     (SwallowsTheEnd, "cancelling", "do not catch CancelledError"),
     (RowsOfUnequalLists, "rows", "of different lengths"),
-    (RowsTwice, "rows", "the rows of an episode of"),
+    (RowsTwice, "rows", "an episode has"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 ALSO = {NoneOfTheLast: {"failures"}, Unseeded: {"pickling"}}

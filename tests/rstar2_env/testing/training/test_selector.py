@@ -176,7 +176,7 @@ MUTANTS = [
     (SaysACount, "settling", "`settled` returned 1"),
     (TellsOfTheChosen, "reasons", "gave reasons for"),
     (WeighsByInfinity, "weighed", "return finite numbers by name"),
-    (WeighsAStranger, "weighed", "not all in range"),
+    (WeighsAStranger, "weighed", "positions out of range"),
     (MarksWhatItWeighs, "weighed", "`weighed` changed the episodes"),
     (HoldsALambda, "pickling", "pickle"),
     (ForgetsItsCount, "state", "loaded the state"),
