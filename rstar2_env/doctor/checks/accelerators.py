@@ -90,7 +90,7 @@ def architectures(machine: MachineState) -> DoctorResult:
     if len(archs) > 1:
         return warning(
             f"The accelerators have different architectures: {', '.join(archs)}.",
-            "Select devices of one architecture with HIP_VISIBLE_DEVICES: all processes of a run must compute the same way.",
+            "Select devices of one architecture with HIP_VISIBLE_DEVICES: all processes must compute in the same way.",
         )
     # A build for another vendor is reported only by ``torch_build``.
     torch = machine.torch if machine.torch.build == "rocm" else Torch()

@@ -69,7 +69,7 @@ class ServiceGuard:
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
         elif (origin := foreign_origin(request)) is not None:
             self._service.metrics.unauthorized.inc()
-            text = f"Without a token, this server accepts only requests from its own machine's programs, not from {origin}."
+            text = f"Without a token, this server accepts only requests from local programs, not from {origin}."
             return JSONResponse({"error": text}, 403)
         if self._service.draining and path not in _WHILE_STOPPING:
             self._service.metrics.rejected.inc()
