@@ -42,6 +42,7 @@ committed before their author had seen a threshold, except that of `lag_beyond_b
 blind (*opened-first*, not all runs), and again after checks were corrected on it (*opened*).
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
+In the tables, *paid* means rewarded.
 """
 _OFTEN = 0.5
 _SVG = "{http://www.w3.org/2000/svg}"
