@@ -85,8 +85,8 @@ def eval_command(
     preset: Annotated[
         str | None,
         typer.Option(
-            help="Use the settings of a published evaluation. rstar2: temperature 0.6, 30 turns, 30K tokens, "
-            "16 samples; MATH-500, AIME24, AIME25, HMMT25. Options that you give override these settings."
+            help="Use the settings of a published evaluation: rstar2 (temperature 0.6, 30 turns, 30K tokens, "
+            "16 samples, on MATH-500, AIME24, AIME25 and HMMT25). Options that you give override these settings."
         ),
     ] = None,
     temperature: Annotated[
@@ -108,8 +108,8 @@ def eval_command(
         str | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Judge that decides whether the reasoning of a correct episode is sound, which CoT-pass@k "
-            "needs: statuses (a failed tool call is a wrong step), model:base_url=URL,model=NAME, or your own judge.",
+            help="Judge for the metric CoT-pass@k, which decides whether the reasoning of a correct episode is "
+            "sound: statuses (a failed tool call is a wrong step), model:base_url=URL,model=NAME, or your own judge.",
         ),
     ] = None,
     score: Annotated[

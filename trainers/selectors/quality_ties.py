@@ -26,11 +26,10 @@ class QualityTieSelector(WrappedSelector):
     """Keeps the episodes of an all-correct group with the lowest and highest penalties for tool calls.
 
     In all other groups, another selector chooses. GRPO-RoC (arXiv 2508.20722) rejects all-correct groups, since equal
-    rewards give advantages of zero, so the policy learns nothing about calls from a solved problem. Use this selector
-    with the advantage of the same name, which compares the penalties (failed calls, answer tags) if the rewards are
-    equal. The reward does not change, and calls never count more than answers, since one wrong answer in the group is
-    enough for the other selector to choose. Half of the kept episodes have the lowest penalties and half the highest,
-    to maximize the difference. This part is our own.
+    rewards give advantages of zero, so a solved problem teaches the policy nothing about calls. Use this selector with
+    the advantage of the same name, which compares the penalties (failed calls, answer tags) if the rewards are equal.
+    The reward does not change, and calls never count more than answers, since one wrong answer leaves the choice to the
+    other selector. Half of the kept episodes have the lowest penalties, and half the highest. This part is our own.
 
     Args:
         of: The selector that chooses within all other groups, written as in a recipe: ``roc``, ``(roc:mode=rank)``.
