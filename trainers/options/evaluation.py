@@ -18,7 +18,7 @@ class EvalOptions:
         env_options: Options that override ``rollout.env_options``; ``eval.env.NAME`` is short for an option. If the
             environment has splits and ``split`` is not set, ``split`` is ``"test"``.
         wrappers: Wrappers of the evaluation environment. ``rollout.wrappers`` are not applied in evaluation, so
-            held-out figures measure the task itself.
+            held-out metrics measure the task itself.
         temperature: Sampling temperature.
         max_episode_tokens: Token budget of an episode.
         max_turn_tokens: Token budget of one turn.
