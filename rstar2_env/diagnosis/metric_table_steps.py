@@ -44,7 +44,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("mask/environment",),
             "share",
-            "Share of the environment's tokens in the trained rows that have mask 1.",
+            "Share of the environment's tokens that have mask 1, in the trained rows.",
         ),
         Metric(
             ("mask/turn_ends",),
