@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from rstar2_env.core.command.early_interrupt import end_on_interrupt
 
-end_on_interrupt()  # before the other imports, which Ctrl-C may end
+end_on_interrupt()  # first, so that Ctrl-C can end the program during the other imports
 
 from typing import TYPE_CHECKING  # noqa: E402
 
@@ -164,7 +164,7 @@ _WHERE = {
 """The module of each public name, followed by ``:attribute`` if the module uses another name for the object."""
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take any name
+if not TYPE_CHECKING:  # with ``__getattr__``, a type checker would accept any name
     __getattr__, __dir__ = lazy_names(__name__, _WHERE)
 
 

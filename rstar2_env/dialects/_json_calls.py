@@ -25,7 +25,7 @@ _SPACE = re.compile(r"\s*")
 _MAX_DIGITS = 4000
 _WINDOW = 512
 _LONGEST_WORD = 16
-"""An error at most this many characters before a window's end may come from a word cut there, such as ``-Infinity``."""
+"""An error within this many characters of a window's end may be caused by a word that is cut there (``-Infinity``)."""
 _UNTERMINATED = "Unterminated string starting at"
 _HINTS = {
     "Invalid control character at": r"a line break inside a string is written \n",
@@ -105,8 +105,8 @@ def _decode(turn: str, start: int) -> tuple[Any, int]:
     """Decode the JSON value at ``start``; return the value and the position after it.
 
     For each error, ``raw_decode`` counts lines from the start of its text, so a turn with many broken calls would take
-    quadratic time. Therefore ``raw_decode`` receives only a window of the turn, which grows as long as the error may be
-    caused by the window's end. The ``pos`` of a raised error counts from ``start``.
+    quadratic time. Therefore ``raw_decode`` receives only a window of the turn, which is enlarged as long as the error
+    may be caused by the window's end. The ``pos`` of a raised error counts from ``start``.
     """
     size = _WINDOW
     while True:
@@ -130,7 +130,7 @@ def _after_space(text: str, at: int) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        # JSON does not define which value counts, and running the wrong code would be worse than a message.
+        # JSON does not define which of several equal keys counts, and running the wrong code is worse than a message.
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {twice[:40]!r} occurs more than once")
     return found

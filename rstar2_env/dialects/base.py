@@ -51,7 +51,7 @@ class Dialect(Protocol):
         ...
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Return the number of marked answers in the policy's turns; 0 if no mark is complete."""
+        """Return the number of marked answers in the policy's turns; 0 if none of the marks is complete."""
         ...
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
@@ -67,11 +67,11 @@ DIALECTS: Registry[Callable[..., Dialect]] = Registry("dialect", "rstar2_env.dia
 
 
 def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
-    """Return a dialect unchanged, or create the dialect of a name.
+    """Return a dialect unchanged, or create a dialect by name.
 
     Args:
         dialect: A dialect, or the name of one, alone ("rstar2") or with options ("rstar2:boxed_anywhere=true"), which
-            override the arguments of the same name.
+            override ``**options`` of the same name.
         **options: Options of the named dialect.
 
     Raises:

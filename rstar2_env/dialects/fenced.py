@@ -2,9 +2,9 @@ r"""The dialect ``fenced``: programs in code fences, as base models write them (
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
 result is returned in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. A Python fence
-that cannot be run has the status ``malformed``. So has a fence without a tag, or an ``output`` fence, at the end of a
-turn with neither a Python fence nor an answer: a model that forgot the tag sees a message instead of losing the
-episode. Not covered: tools whose argument is not a program.
+that cannot be run has the status ``malformed``. If a turn has neither a Python fence nor an answer, a fence without a
+tag or an ``output`` fence at its end is ``malformed`` too: a model that forgot the tag sees a message instead of losing
+the episode. Not covered: tools whose argument is not a program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from rstar2_env.dialects.base import DIALECTS
 from rstar2_env.dialects.prompts import FENCED_COMPACT_SYSTEM, FENCED_SYSTEM
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
-# Possessive, and only at the start of a run of backticks: otherwise a long run would take quadratic time.
+# Quantifiers are possessive, and a match starts only at the first of several backticks: otherwise, many backticks in a
+# row would take quadratic time.
 _OPEN = re.compile(
     r"(?<!`)(?P<fence>`{3,}+)[ \t]*+(?P<tag>python3?|py|output)\b(?P<line_end>[ \t\r]*+(?:\n|\Z))?", re.IGNORECASE
 )
@@ -59,7 +60,7 @@ class FencedDialect:
     name = "fenced"
     role = "user"
     stop: tuple[str, ...] = ("\n```\n", "```output")
-    """The first string ends a turn after its program; the second stops a model that starts to write a result itself."""
+    """The first string ends a turn after its program; the second stops a model that begins to write a result itself."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class FencedDialect:
         return self._system
 
     def user(self, question: str) -> str:
-        """Return the question, in the instruction if there is one."""
+        """Return the instruction with the question in it; without an instruction, the question."""
         return self._instruction.replace("%s", question, 1)
 
     def calls(self, turn: str) -> list[ToolCall]:
@@ -162,7 +163,7 @@ def _read(turn: str, opening: re.Match[str]) -> _Block:
     output = opening["tag"].lower() == "output"
     start = opening.start()
     if opening["line_end"] is None:
-        # It ends at the next fence, on this line or on a later one.
+        # The block ends at the next fence, on this line or on a later one.
         close = turn.find("```", opening.end("tag"))
         return _Block(start, len(turn) if close < 0 else close + 3, output, None, _SAME_LINE)
     body = opening.end()

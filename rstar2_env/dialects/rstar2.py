@@ -33,9 +33,9 @@ class Rstar2Dialect:
     Args:
         system: Replaces the system message; ``"%s"`` in it is replaced with the tools' schemas; ``""`` means none.
         instruction: Replaces the user message; ``"%s"`` in it is replaced with the question.
-        compact: Describe the tools by their signatures instead of their schemas, and pass the question alone as the
-            user message: a short prompt, for a policy that learned the format from traces. A given ``system`` or
-            ``instruction`` is used instead.
+        compact: Use a short prompt, for a policy that learned the format from traces: the system message has the tools'
+            signatures instead of their schemas, and the user message is the question alone. ``system`` and
+            ``instruction`` override this.
         boxed_anywhere: Also accept a ``\boxed{}`` outside ``<answer>`` when there is no complete ``<answer>``.
     """
 

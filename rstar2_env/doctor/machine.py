@@ -1,9 +1,9 @@
 """``MachineState``: the input of all checks, as one record that can be written as JSON and read back.
 
 Checks depend on this record alone, so the state of another machine can be checked anywhere: ``rstar2 doctor --json``
-writes it, ``rstar2 doctor --machine FILE`` reads it, and the tests contain several such records. Covered: the record.
-Not covered: how the state of this machine is recorded (``record``), and the checks. Unknown values are empty, 0, -1 (no
-limit) or ``None``.
+writes the record, ``rstar2 doctor --machine FILE`` reads it, and the tests contain several records. Unknown values are
+empty, 0, -1 (no limit) or ``None``. Not covered: how the state of this machine is recorded (``record``), and the
+checks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Driver(CheckedOptions):
     version: str = ""
     rocm: str = ""  # version of the ROCm installation in /opt/rocm
     devices: tuple[Gpu, ...] = ()
-    nodes: dict[str, bool] = field(default_factory=dict)  # required files in /dev: whether they can be read and written
+    nodes: dict[str, bool] = field(default_factory=dict)  # for each required file in /dev, whether it can be used
     groups: tuple[str, ...] = ()  # groups of this process
 
 
@@ -114,7 +114,7 @@ class Folder(CheckedOptions):
     filesystem: str = ""
     free_bytes: int = 0
     ahead_s: float = 0.0  # clock of the folder's files minus clock of this machine
-    synchronized: bool | None = None  # whether a time service keeps the clock
+    synchronized: bool | None = None  # whether a time service synchronizes the clock
     year: int = 0
 
 
@@ -138,7 +138,7 @@ class MachineState(CheckedOptions):
 
     @classmethod
     def from_record(cls, state: Mapping[str, Any]) -> MachineState:
-        """Convert from the JSON object that ``dataclasses.asdict`` returned.
+        """Create the state from the JSON object that ``dataclasses.asdict`` returned.
 
         Raises:
             ConfigurationError: A value has the wrong type, or a name is unknown.
@@ -195,7 +195,7 @@ class MachineState(CheckedOptions):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Environment variables with a value; an empty variable counts as not set, as in vLLM."""
+        """The environment variables with a value; as in vLLM, an empty variable counts as not set."""
         return {name: value for name, value in self.environment.items() if value}
 
     def is_enabled(self, name: str) -> bool:

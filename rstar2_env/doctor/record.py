@@ -59,7 +59,7 @@ _PACKAGES = (
     "amdsmi",
 )
 _CUDA_PACKAGES = re.compile(r"nvidia-(?!ml-py)|cuda-|flashinfer")
-"""Packages of CUDA libraries, except ``nvidia-ml-py``, which other packages require everywhere."""
+"""Pattern of the names of CUDA packages, except ``nvidia-ml-py``, which other packages require on every machine."""
 
 _VARIABLES = re.compile(
     r"(HIP|ROCR|HSA|AMD|AITER|GPU|MIOPEN|ROCM|HCC|NCCL|RCCL|VLLM|PYTORCH|TORCH|RAY_EXPERIMENTAL_NOSET|RAY_ACCEL|"
@@ -77,7 +77,7 @@ _NAMES = {0x74A0: "MI300A", 0x74A1: "MI300X", 0x74B5: "MI300X", 0x74A5: "MI325X"
     0x75A3: "MI355X",
     0x75B3: "MI355X",
 }
-"""PCI ids of the Instinct accelerators and their virtual functions."""
+"""Names of the Instinct accelerators by PCI id, including the ids of their virtual functions."""
 
 _TORCH_QUERY = """
 import json, torch
@@ -116,7 +116,7 @@ def record(folder: str | os.PathLike[str] = ".") -> MachineState:
 
 
 def variables(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
-    """Return the environment variables that affect training, except any that may contain a secret."""
+    """Return the environment variables that affect training, except those that may contain a secret."""
     return {
         name: value
         for name, value in sorted(environment.items())
@@ -340,7 +340,7 @@ def _sandbox() -> SandboxState:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # the gaps are recorded
+            warnings.simplefilter("ignore", RuntimeWarning)  # missing layers are recorded instead
             with make_sandbox("local", isolation="best") as sandbox:
                 layers = sandbox.capabilities()
     except Rstar2Error as error:
@@ -355,7 +355,7 @@ def _folder(wanted: Path) -> Folder:
     try:
         with tempfile.NamedTemporaryFile(dir=there, prefix=".rstar2-doctor-") as file:
             before = time.time()
-            os.utime(file.name)  # a network file system uses the clock of its server
+            os.utime(file.name)  # on a network file system, this sets the time of the server's clock
             found, after = os.stat(file.name).st_mtime, time.time()
             ahead = min(found - before, 0.0) + max(found - after, 0.0)
     except OSError:

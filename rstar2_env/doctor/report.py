@@ -1,7 +1,7 @@
-"""``report``: a form in Markdown, filled in with the state of a machine and the metrics of a run.
+"""``report``: fills in a Markdown form with the state of a machine and the metrics of a run.
 
 The empty form is docs/gpu-report.md. Covered: the machine, its software, the checks, and the metrics of a run. Not
-covered: observations of the person who ran the checks; their cells stay empty.
+covered: observations of the person who ran the checks; the cells for them stay empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rstar2_env.doctor.results import DoctorResult
 from rstar2_env.doctor.rocm_versions import VLLM_IMAGE
 
 OPEN = "…"
-"""An empty cell of the form."""
+"""Text of an empty cell of the form."""
 
 _STEPS = (
     ("The image, or the installation", f"`docker build -f docker/rocm/Dockerfile .` on `{VLLM_IMAGE}`"),
@@ -55,7 +55,7 @@ def report(
     """Render the form as Markdown.
 
     Args:
-        machine: The state of the machine; without it, its cells stay empty.
+        machine: The state of the machine; without it, the cells about the machine stay empty.
         checked: Results of the checks.
         run: A run on that machine, for its metrics.
         proof: Rows of the table of ``rstar2 doctor --prove``: part, result, figure, value, expected range, seconds.
@@ -110,7 +110,7 @@ def _software(machine: MachineState) -> dict[str, str]:
 
 
 def _rows(cells: Callable[[MachineState], dict[str, str]], machine: MachineState | None) -> list[tuple[str, str]]:
-    """Rows of a table about the machine; without a machine, the values stay empty."""
+    """Return the rows of a table about the machine; without a machine, the values stay empty."""
     return [(name, value if machine else OPEN) for name, value in cells(machine or MachineState()).items()]
 
 

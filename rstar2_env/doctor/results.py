@@ -34,8 +34,8 @@ class DoctorResult:
 
 
 MachineCheck = Callable[["MachineState"], DoctorResult]
-"""A check: a function of the state of a machine. Its name is the name of the function, its title the first line of the
-docstring."""
+"""A check: a function of the state of a machine. The function's name is the check's name, and the first line of its
+docstring is the check's title."""
 
 
 def ok(line: str) -> DoctorResult:

@@ -1,4 +1,4 @@
-"""Models: folders, names on the Hugging Face hub, and GGUF files; fetching them, and reading their properties."""
+"""Models in folders, on the Hugging Face hub and in GGUF files: fetches them, and reads their properties."""
 
 from rstar2_env.models.folder import model_folder
 

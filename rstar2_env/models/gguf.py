@@ -1,4 +1,4 @@
-"""GGUF files, the format of llama.cpp: reading the header, and converting one to an ordinary model folder.
+"""Recognizes GGUF files, the format of llama.cpp, and converts them to ordinary model folders.
 
 transformers dequantizes the weights to float32; the values are those that the quantized file represents. Not covered:
 files in several parts, vision projectors, and architectures that transformers cannot read.
@@ -20,7 +20,7 @@ from rstar2_env.core.files.outputs import MANIFEST, begin_folder, files_in, list
 from rstar2_env.core.progress import progress
 
 SOURCE_FILE = "source.json"
-"""File in a converted folder: the GGUF file from which it was made."""
+"""Name of a file in a converted folder; it describes the GGUF file from which the folder was made."""
 _MAGIC = b"GGUF"
 _PART = re.compile(r"-\d{5}-of-\d{5}$")
 
@@ -36,7 +36,7 @@ def folder_beside(file: Path) -> Path:
 
 
 def check_gguf(file: Path) -> None:
-    """Check that a file can be a model in GGUF; only its first bytes are read.
+    """Check that a file can be a model in GGUF format; only its first bytes are read.
 
     Raises:
         ConfigurationError: The file is not a GGUF file, or it is one part of a model in several files.

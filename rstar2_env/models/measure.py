@@ -15,11 +15,11 @@ _ROWS, _READ, _WRITTEN, _TRAINED = 16, 256, 12, 512
 
 @dataclass(frozen=True, slots=True)
 class ModelSpeed:
-    """Measured speeds in tokens per second, with the threads that torch uses.
+    """Measured speeds of a model in tokens per second, with the number of threads and the device.
 
     Attributes:
         reading: Prompt tokens per second, one prompt of 256 tokens at a time.
-        writing: Generated tokens per second in 16 concurrent rows, without the overhead of an engine.
+        writing: Generated tokens per second, in 16 concurrent rows together, without the overhead of an engine.
         training: Tokens per second in a forward and backward pass of two rows of 256 tokens.
         threads: Number of threads.
         device: Name of the device.

@@ -1,10 +1,10 @@
 """``suggest``: learning rates, lengths and warm-up that fit a pretrained model, from its number of parameters.
 
 The learning rate is a power law of the number of parameters through two points, and constant beyond them. The first
-point was tried with SmolLM2-135M-Instruct, whose cold start learns the format of a tool call at 3e-4. The second point,
-7 billion parameters, has the rates of public recipes for models of that size: 2e-5 for a cold start, and 1e-6 for
-reinforcement learning. A LoRA adapter gets ten times the rate of full weights ("LoRA Without Regret", Thinking Machines
-Lab 2025). Not covered: a search for the best values.
+point, 135 million parameters, was tried with SmolLM2-135M-Instruct, whose cold start learns the format of a tool call
+at 3e-4. The second point, 7 billion parameters, has the rates of public recipes for models of that size: 2e-5 for a
+cold start, and 1e-6 for reinforcement learning. A LoRA adapter gets ten times the rate of full weights ("LoRA Without
+Regret", Thinking Machines Lab 2025). Not covered: a search for the best values.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def suggest(parameters: int, *, context: int | None = None, lora: bool = False) 
         lora: Whether an adapter is trained instead of all weights.
     """
     factor = _LORA if lora else 1
-    # Small models lose the thread of long episodes, and a CPU has no time for them.
+    # Small models lose the thread in long episodes, which also take too long on a CPU.
     length = min(512 if parameters < 5e8 else 1024 if parameters < 2e9 else 4096, context or 4096)
     number = f"{parameters / 1e6:,.0f} million" if parameters < 1e9 else f"{parameters / 1e9:.1f} billion"
     return SuggestedOptions(
@@ -65,7 +65,7 @@ def suggest(parameters: int, *, context: int | None = None, lora: bool = False) 
 
 
 def _between(parameters: int, small: float, large: float) -> float:
-    """Interpolate by a power law between ``small``, the value at the first point, and ``large``, that at the second."""
+    """Interpolate by a power law: ``small`` is the value at the first point, ``large`` the value at the second."""
     share = math.log(max(_SMALL, min(_LARGE, parameters)) / _SMALL) / math.log(_LARGE / _SMALL)
     return float(small * (large / small) ** share)
 

@@ -1,4 +1,4 @@
-"""``Beam``: keep the best paths of each length; with width 1, greedy search. LLM Reasoners (arXiv 2404.05221)."""
+"""``Beam``: beam search; with width 1, greedy search. LLM Reasoners (arXiv 2404.05221)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Beam(CheckedOptions):
-    """At each step, tries the actions of all kept paths and keeps the best resulting paths.
+    """At each step, extends all kept paths by their actions, and keeps the best resulting paths.
 
     Args:
         width: Number of paths to keep; 1 is greedy search. Finished paths count too.

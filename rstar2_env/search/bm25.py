@@ -1,8 +1,11 @@
 r"""``Bm25``: an index that finds the texts that match a query, by Okapi BM25 (Robertson and Zaragoza 2009).
 
-score(d) = sum over the words w of the query of ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f (k1 + 1) / (f + k1 (1 - b + b
-|d| / mean |d|)), where f is the number of occurrences of w in d, and n_w is the number of the N texts that contain w.
-Not covered: stems, synonyms.
+The score of a text d is the sum, over the distinct words w of the query, of
+
+    ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|))
+
+where f is the number of occurrences of w in d, n_w is the number of texts that contain w, N is the number of texts, |d|
+is the number of words of d, and the mean is over all texts. Not covered: stems, synonyms.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 WORDS = r"\w+"
-"""A run of letters, digits and underscores."""
+"""Pattern of a word: letters, digits and underscores."""
 WORDS_AND_SIGNS = r"\w+|[^\w\s]"
-"""A run of letters, digits and underscores, or any other single character: for formulas."""
+"""Pattern for texts with formulas: a word (``WORDS``), or any other single character except white space."""
 
 
 class Bm25:

@@ -18,13 +18,13 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class DepthFirst(CheckedOptions):
-    """Tries actions in the order of their scores, and follows each to its end before the next.
+    """Tries actions in the order of their scores, and follows each branch to its end before it tries the next action.
 
     Args:
         depth: Maximum number of steps of a branch.
         ends: Number of terminal states after which the search ends; 0 searches the whole tree.
         steps: Number of steps after which the search ends; 0 for no limit.
-        least: Minimum reward of a step; branches below it are not followed.
+        least: Minimum reward of a step; after a step with a smaller reward, the branch is not continued.
     """
 
     depth: int = option(5, least=1)

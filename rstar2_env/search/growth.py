@@ -16,9 +16,9 @@ class Growth(Generic[S, A]):
 
     Args:
         world: The world model.
-        guide: Proposes and rates actions.
+        guide: The guide, which proposes and rates actions.
         depth: Maximum number of steps of a branch.
-        discount: Factor on a reward for each step before it.
+        discount: Discount factor per step: the reward of step i (from 0) counts ``discount ** i`` times.
 
     Attributes:
         root: The first node.
@@ -60,7 +60,7 @@ class Growth(Generic[S, A]):
         return sum(self._discount**place * one.reward for place, one in enumerate(node.path()[1:]))
 
     def found(self) -> Found[S, A]:
-        """Return the best path: finished before unfinished paths, then by the highest reward, then the first found."""
+        """Return the best path: finished paths before others, then by the highest reward, then the first in the tree."""
         ends = [node for node in self.root.walk() if not node.children]
         best = max(ends, key=lambda node: (node.terminal, self.earned(node)))
         return Found(best.path(), self.earned(best), self.root, self.steps, best.terminal)

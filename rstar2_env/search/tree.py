@@ -1,7 +1,7 @@
 """``Node``: a node of a search tree, over a model's reasoning steps (agents) or over its tokens (training).
 
-Covered: states, actions, visit statistics, traversal. Not covered: selecting the next node (``scores``) and the values
-to back up, which the algorithms decide.
+Covered: states, actions, visit statistics, traversal. Not covered: the selection of the next node (``scores``) and the
+values to back up, which the algorithms decide.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Node(Generic[S, A]):
         state: The state.
         parent: The previous node; ``None`` for a root.
         action: The action that led to this node; ``None`` for a root.
-        reward: Reward of that step.
-        prior: Score of the step before it was taken.
+        reward: Reward of the step to this node.
+        prior: Score of that step before it was taken.
 
     Attributes:
         depth: Number of steps from the root.

@@ -1,9 +1,9 @@
 """``TreeSearch``: Monte Carlo tree search, as RAP and x1 use it.
 
-An iteration descends from the root by the score of the children, expands the leaf that it reaches, simulates from the
-most promising action (or calls a value model), and backs up the return. RAP (arXiv 2305.14992, section 3.3, algorithm
-1): ``uct`` with weight 1, 10 iterations, depth 5, the mean or the best of the backed-up values. x1 (arXiv 2501.11223):
-``puct``, a discount of .96, and a value model instead of a simulation.
+An iteration descends from the root to the children with the highest scores, expands the leaf that it reaches, simulates
+from there with the most promising actions (or calls a value model), and backs up the return. RAP (arXiv 2305.14992,
+section 3.3, algorithm 1) uses ``uct`` with weight 1, 10 iterations, depth 5, and the mean or the best of the backed-up
+values. x1 (arXiv 2501.11223) uses ``puct``, a discount of .96, and a value model instead of a simulation.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class TreeSearch(CheckedOptions):
     """Monte Carlo tree search.
 
     The search creates a child when it first visits it, which costs one step of the world. Until then, the score of the
-    child's action stands for its value. Ties go to untried actions, then to the action tried first, so that the same
-    world gives the same tree.
+    child's action stands for the child's value. Ties go to untried actions, then to the action tried first, so that the
+    same world gives the same tree.
 
     Args:
         iterations: Number of descents from the root.

@@ -57,7 +57,7 @@ class RatesStates(Protocol[S_contra]):
     """A guide with a value model, which estimates the return from a state."""
 
     def value(self, state: S_contra) -> float:
-        """Return the value of a state that was not searched further."""
+        """Return the estimated value of a state, which replaces a further search from it."""
         ...
 
 
@@ -73,7 +73,7 @@ class Found(Generic[S, A]):
         path: The best path, from the root to its last node; only the root if there was no action to try.
         reward: The discounted sum of the path's rewards.
         root: The root of the whole tree.
-        steps: Number of steps of the world: the cost of the search.
+        steps: Number of steps that the world took: the cost of the search.
         ended: Whether the path ends in a terminal state.
     """
 
@@ -102,6 +102,6 @@ class Search(Protocol):
 
         Args:
             world: The world model.
-            guide: Proposes and rates actions.
+            guide: The guide, which proposes and rates actions.
         """
         ...

@@ -18,7 +18,7 @@ class SupportsToolUse(Protocol):
     """Protocol of an object to which wrappers add tool middleware, such as a ``ToolChain``."""
 
     def use(self, middleware: Middleware) -> None:
-        """Add a middleware around all existing middleware."""
+        """Add a middleware that encloses all existing ones."""
         ...
 
 
@@ -26,7 +26,7 @@ class TextWrapper(gym.Wrapper[str, str, str, str]):
     """A wrapper of a text environment; ``take`` steps the wrapped environment and returns the reward as a ``float``."""
 
     def take(self, action: str) -> StepReturn:
-        """Take one step in the wrapped environment."""
+        """Take one step in the wrapped environment; the reward is a ``float``."""
         text, reward, terminated, truncated, info = self.env.step(action)
         return text, float(reward), terminated, truncated, info
 

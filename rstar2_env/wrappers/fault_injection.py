@@ -49,9 +49,9 @@ class Hit:
 
     Attributes:
         fault: The kind of fault that was drawn for the call.
-        landed: Whether the fault changed the result. A fault never changes the result of a call that failed by itself,
+        landed: Whether the fault changed the result. A fault never changes the result of a call that failed without it,
             so the policy's own errors stay visible.
-        own_status: The status of the call without the fault.
+        own_status: The status that the call would have without the fault.
     """
 
     fault: Fault
@@ -74,10 +74,11 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
 
     Args:
         env: An environment with tools.
-        rate: Probability that a call is hit: one number, divided evenly among ``kinds``, or a probability per kind.
+        rate: Probability that a call is hit: one number, which is divided evenly among ``kinds``, or a dict with a
+            probability per kind.
         kinds: The kinds that share ``rate``, as a list or as one text ("timeout+lost"); all kinds by default.
         seed: Seed of the faults.
-        latency_s: Seconds that ``latency`` adds.
+        latency_s: Seconds by which the kind ``latency`` delays a result.
 
     Raises:
         ConfigurationError: A rate is not a probability, a kind is unknown, or the environment has no tool chain.
@@ -144,7 +145,7 @@ class _Faults:
         own = handler(call, context)
         fault = self._draw(context)
         shown = own
-        # A call that failed by itself keeps its status, so that errors stay visible.
+        # A call that failed without the fault keeps its status, so that the policy's own errors stay visible.
         if fault is not None and own.status in (ToolStatus.OK, ToolStatus.EMPTY):
             shown = self._spoil(fault, own)
         if fault is not None:
@@ -203,7 +204,7 @@ def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> 
         if not chosen:
             raise ConfigurationError("`kinds` of FaultInjection must name at least one kind of fault.")
         chances = {kind: float(rate) / len(chosen) for kind in chosen}
-    # The sum of a few floats may exceed 1 by rounding alone.
+    # Allow for rounding: the sum of a few floats that add up to 1 may exceed it.
     if not all(chance >= 0 for chance in chances.values()) or not sum(chances.values()) <= 1 + 1e-9:
         raise ConfigurationError(
             f"`rate` must be a probability, or one for each kind of fault with a sum of at most 1; got {rate!r}."

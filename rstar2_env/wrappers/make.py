@@ -74,10 +74,10 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
         if found.env_id:
             made: gym.Env[str, str] = gym.make(found.env_id, disable_env_checker=True, **options)
         else:
-            assert found.creator is not None  # only a registered environment may lack a creator
+            assert found.creator is not None  # only an environment with an id can lack a creator
             made = found.creator(**options)
     except Rstar2Error as error:
-        # gym.make raises the error again, with its own arguments in the message.
+        # gym.make has raised the error again, with its own arguments added to the message.
         if (cause := error.__cause__) is not None and str(error).startswith(f"{cause}{_GYMS}"):
             raise cause from None
         raise
@@ -111,6 +111,6 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
 
 
 def _name_line(env: EnvSpec, error: Exception) -> None:
-    """Raise an error that names the line, if the user named the environment and its own code failed."""
+    """If the user gave the environment by name and its own code failed, raise an error that names the line."""
     if isinstance(env, str) and (place := place_of(error)):
         raise ConfigurationError(f"{env} cannot be created: {place}{type(error).__name__}: {error}") from error

@@ -18,15 +18,15 @@ from rstar2_env.wrappers.registry import WRAPPERS
 class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
     """Cuts long observations and inserts a note with the number of omitted characters or tokens.
 
-    Each tool result is cut before the dialect writes its tags around it, so no tag is lost, and its record has
-    ``truncated: true``. An observation without a tool result (an opponent's move, feedback) is cut as a whole. The
-    first message, which holds the problem, is never cut.
+    Each tool result is cut before the dialect writes its tags around it, so no tag is lost; the record of a cut result
+    has ``truncated: true``. An observation without a tool result (an opponent's move, feedback) is cut as a whole. The
+    first message, which contains the problem, is never cut.
 
     Args:
         env: A text environment.
-        limit: Number of characters or tokens to keep of one result; the note is not counted.
+        limit: Maximum number of characters or tokens of a result that are kept; the note is not counted.
         cut: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
-        tokenizer: Tokenizer that counts ``limit`` in tokens instead of in characters, or its folder or hub name.
+        tokenizer: A tokenizer, or its folder or hub name; ``limit`` is then a number of tokens instead of characters.
 
     Raises:
         ConfigurationError: The limit is not a positive integer, ``cut`` has another value, or the tokenizer does not

@@ -1,6 +1,6 @@
-"""``RecordEpisodes``: writes every finished episode as one line of JSON; compressed for ``.gz``, resumable.
+"""``RecordEpisodes``: writes every finished episode as one line of JSON to a file, which can be compressed and resumed.
 
-Covered: files truncated by a crash, files that several runs continue, and files that several environments of one
+Covered: files truncated by a crash, files that a later run continues, and files that several environments of one
 process share. Not covered: episodes that were abandoned before their end; several processes that write one file (use
 one file each).
 """
@@ -36,15 +36,15 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
     Args:
         env: A text environment.
         path: The file; its folder is created.
-        resume: Continue an existing file; a truncated last line is removed.
-        overwrite: Replace an existing file.
-        shared: Share the file with the other environments of this process that record into it with ``shared``; the
-            first of them creates or resumes it.
+        resume: Whether to continue an existing file; a truncated last line is removed.
+        overwrite: Whether to replace an existing file.
+        shared: Whether to share the file with the other environments of this process that record into it with
+            ``shared``; the first of them creates or resumes the file.
 
     Attributes:
         path: The file.
         count: Number of episodes in the file.
-        played: Seed and problem id of each episode in the file, which a resumed run can skip.
+        played: Seed and problem id of each episode in the file, so that a resumed run can skip these episodes.
 
     Raises:
         ConfigurationError: The file exists and is not empty, and neither ``resume`` nor ``overwrite`` is set; or the
@@ -60,7 +60,7 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
         overwrite: bool = False,
         shared: bool = False,
     ) -> None:
-        # The spec must be JSON, and an environment created from it continues the same file.
+        # The spec must be JSON-serializable, and an environment created from it must continue the same file.
         gym.utils.RecordConstructorArgs.__init__(self, path=str(path), resume=True, shared=shared)
         super().__init__(env)
         self.path = Path(path)
@@ -144,7 +144,7 @@ class _File:
                 file.truncate(kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the path; a copy in another process continues the file, so both must not write at once."""
+        """Pickle only the path: a copy in another process continues the file, so the two must not write at once."""
         return _opened, (self.path, True, False, True)
 
 

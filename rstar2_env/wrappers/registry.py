@@ -16,7 +16,7 @@ from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape
 
 Wrap: TypeAlias = Callable[..., "gym.Env[str, str]"]
-"""A wrapper class, or a function that wraps: takes the environment as its first argument, then options by name."""
+"""A wrapper class or a function that wraps; its first argument is the environment, and options are given by name."""
 
 WRAPPERS: Registry[Wrap] = Registry(
     "wrapper",
@@ -64,7 +64,7 @@ def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[
         ConfigurationError: An option is not valid, or the wrapper cannot act on the environment.
     """
     for part in read_wrappers(wrappers):
-        assert part.made_by is not None  # read_wrappers looked it up
+        assert part.made_by is not None  # read_wrappers sets it
         with part_named(WRAPPERS.kind, part):
             env = call_with_options(f"wrapper {part.name!r}", partial(part.made_by, env), part.options)
     return env

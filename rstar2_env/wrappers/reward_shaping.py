@@ -1,9 +1,9 @@
 """``RewardShaping``: a reward built from named components, each logged separately.
 
 Covered: weights, gates, and clips of each component and of the sum; components scored at the end or at every turn;
-components that need the problem, if the environment has a source of problems; judges, for which a step waits. Not
-covered: components that need more (the group, the policy, its tokens); use them in a trainer's reward or in the scores
-of an evaluation.
+components that need the problem, if the environment has a source of problems; components with a judge, for which a step
+waits. Not covered: components that need more (the group, the policy, its tokens); use these in a trainer's reward or in
+the scores of an evaluation.
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         return dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
 
     def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> StepReturn:
-        """End the episode as ``unavailable``, which excludes it from all figures, because a judge did not answer."""
+        """End the episode as ``unavailable`` because a judge did not answer; all figures then exclude the episode."""
         _LOG.warning("An episode could not be scored, so it is left out of the metrics: %s", error)
         self._unjudged, episode = True, self._episode
-        # Keys that an environment sets at the end, if they are missing.
+        # Add the keys that an environment sets at the end of an episode, if they are missing.
         said = {
             "answer": episode.answer,
             "turns": episode.turns,

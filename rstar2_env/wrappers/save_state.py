@@ -1,9 +1,8 @@
 """``SaveState``: saves the state of an episode at any turn, so that several continuations can be played from it.
 
-Covered: every environment that is deterministic given its seed and actions, as the contract requires. A state consists
-of the seed and the turns so far. Restoring it replays the turns, including tool calls and notebook cells, which run
-again in a new session. Not covered: environments that return clock times, whose replays differ, so that ``restore``
-fails.
+A state consists of the seed and the turns so far. ``restore`` replays these turns; tool calls and notebook cells run
+again in a new session. Covered: every environment that is deterministic given its seed and actions, as the contract
+requires. Not covered: environments that return clock times: their replays differ, so ``restore`` fails.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class SavedState:
 
 
 class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Adds ``save`` and ``restore``. Apply it as the outermost wrapper: wrappers inside it are replayed too.
+    """Adds ``save`` and ``restore``. Apply it as the outermost wrapper, so that all other wrappers are replayed too.
 
     Example::
 

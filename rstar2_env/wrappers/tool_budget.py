@@ -19,7 +19,7 @@ Limit: TypeAlias = Annotated[int, Rule(least=0)]
 
 
 class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Blocks tool calls beyond a budget; the episode continues, and the call's result states why nothing ran.
+    """Blocks tool calls beyond a budget; the episode continues, and a blocked call's result states why nothing ran.
 
     Every call counts, including calls that did not parse. A blocked call has the status ``blocked`` with the error type
     ``budget``. It counts as the policy's error, because the policy has seen that the budget is exhausted.

@@ -23,8 +23,8 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
 
     Each attempt is an episode of the wrapped environment from the same seed, with its own budget of turns. Success at
     attempt ``t`` (0-based) earns ``decay ** t``. At the end, ``penalty * (1 - E / T)`` is subtracted, where ``T`` is
-    the number of answers and ``E`` the number of distinct ones (compared in lower case without white space). An attempt
-    without an answer counts as wrong and is included in neither ``E`` nor ``T``.
+    the number of answers and ``E`` the number of distinct answers (compared in lower case without white space). An
+    attempt without an answer counts as wrong, and adds to neither ``E`` nor ``T``.
 
     At the end, ``info`` holds the sums of ``turns``, ``tool_errors`` and ``tool_calls_total`` over the attempts, and
     ``answer``, ``correct``, ``verdict``, ``answer_tags`` and ``end`` of the last attempt. It also has ``attempts`` (the

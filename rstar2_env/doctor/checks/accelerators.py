@@ -8,7 +8,7 @@ from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, 
 from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE
 
 _WHOLE = 0.9
-"""Share of a model's full memory below which an accelerator counts as a partition."""
+"""Share of the full memory of its model below which an accelerator counts as a partition."""
 
 
 def driver_access(machine: MachineState) -> DoctorResult:
@@ -92,7 +92,7 @@ def architectures(machine: MachineState) -> DoctorResult:
             f"The accelerators have different architectures: {', '.join(archs)}.",
             "Select devices of one architecture with HIP_VISIBLE_DEVICES: all processes must compute in the same way.",
         )
-    # A build for another vendor is reported only by ``torch_build``.
+    # ``torch_build`` reports a build for another vendor, so it is not reported here again.
     torch = machine.torch if machine.torch.build == "rocm" else Torch()
     for arch in archs:
         if torch.archs and arch not in torch.archs:
