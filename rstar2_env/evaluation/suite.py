@@ -212,7 +212,7 @@ def _check_set(name: str, options: Mapping[str, Any], resumed: str | os.PathLike
     Args:
         name: Name of the set.
         options: Options of the set.
-        resumed: Where its earlier episodes are; ``None`` if it does not resume.
+        resumed: File or folder of its earlier episodes; ``None`` if it does not resume.
     """
     env = options.get("env")
     if env is None:

@@ -33,7 +33,7 @@ def chance_of(gold: Node, answer: Node) -> random.Random:
 def needed(names: Sequence[str]) -> int:
     """Return the number of points at which two expressions must agree.
 
-    It is enough for every combination of the signs of up to three variables.
+    The number suffices for every combination of the signs of up to three variables.
     """
     return max(4, 1 << min(len(names), 3))
 

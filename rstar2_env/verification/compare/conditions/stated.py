@@ -146,7 +146,7 @@ def stated(question: str) -> tuple[Relation | BracketGroup, ...]:
 
 @lru_cache(maxsize=256)
 def domain_stated(question: str, function: str, variable: str) -> tuple[Relation, ...]:
-    """Return the condition that a function's domain, as a question states it, puts on a variable; empty without one.
+    """Return the condition on a variable that follows from a function's domain in a question; empty if none is stated.
 
     Args:
         question: The question; if it states two domains of the function, neither counts.
