@@ -41,7 +41,7 @@ class GeneratedWorlds(SavedAttributes):
 
     Model: its prompt lists the worlds and the configurations so far, each with its success rate, and the values of each
     option; it replies with configurations. If the reply has too few, the rule adds the missing ones. A run of several
-    processes refuses a model: each process would ask it, and get another reply.
+    processes refuses a model: each process would query it, and get a different reply.
 
     Args:
         seed: Seed of all draws.
