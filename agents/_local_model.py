@@ -28,7 +28,7 @@ class LocalModel:
         chat_template: See ``ChatCodec``.
 
     Attributes:
-        model: The model.
+        model: The transformers model, in evaluation mode.
         chat: The codec that renders a conversation as token ids.
 
     Raises:
@@ -118,7 +118,7 @@ class LocalTurns:
     """Base class of agents that play the turns of a local model: ``LocalPolicy`` and ``LogitTransfer``.
 
     Args:
-        model: The model.
+        model: The model that generates the turns.
         sampling: ``max_tokens``, ``temperature`` and ``top_p``.
     """
 
@@ -164,7 +164,7 @@ class LocalTurns:
         Args:
             observation: The last observation of the environment.
             info: The ``info`` of that observation.
-            begun: The beginning of the turn.
+            begun: The text with which the turn begins.
         """
         self._hear(observation, info)
         return self._speak(self._model.chat.plain(begun))

@@ -23,7 +23,7 @@ class LogitShift:
     Args:
         trained: The model whose logits are added.
         base: The model whose logits are subtracted.
-        strength: lambda.
+        strength: lambda, the factor of the difference.
     """
 
     def __init__(self, trained: Any, base: Any, strength: float) -> None:
@@ -35,7 +35,7 @@ class LogitShift:
         """Return the shifted logits.
 
         Args:
-            input_ids: All ids so far, (1, T).
+            input_ids: Ids of all tokens so far, (1, T).
             scores: Logits of the large model, (1, V). Entries that the small models do not have (padding of the
                 vocabulary) are unchanged.
         """

@@ -21,7 +21,7 @@ class Grade:
 
     Attributes:
         answer: The answer that the other project's code extracted from the turn, or ``None``.
-        score: The reward.
+        score: The score of the other project's code, which becomes the reward.
         correct: Whether the problem counts as solved.
     """
 
@@ -34,7 +34,7 @@ class AdaptedEnv(ToolEnv):
     """A ``ToolEnv`` that grades the whole last turn with ``grade``, which a subclass defines.
 
     Args:
-        source: The problems.
+        source: The source of the problems.
         tools: Tools that the policy may call before it answers.
         options: Further arguments of ``ToolEnv``.
     """

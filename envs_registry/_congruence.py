@@ -63,7 +63,7 @@ class Congruence:
 
         Args:
             text: The policy's whole turn.
-            identity: The instance.
+            identity: The instance, as ``case_generator`` returned it.
             format_score: Score of a number that is not a solution.
         """
         answer = self.extract_output(text)

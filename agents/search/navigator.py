@@ -49,9 +49,9 @@ def allowed(block: int, *, step: int, steps: int, answered: bool) -> int:
 
     Args:
         block: The chosen block, as its index in ``BLOCKS``.
-        step: Number of blocks played before.
+        step: Number of blocks that were played before this one.
         steps: Maximum number of blocks.
-        answered: Whether there is an answer.
+        answered: Whether the chain has an answer.
     """
     if answered or step >= steps:
         return BLOCKS.index("terminate")

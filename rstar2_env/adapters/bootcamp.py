@@ -66,7 +66,7 @@ def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> Procedu
     """Return a source of problems, the instances of a bootcamp; a hash of an instance decides its split.
 
     Args:
-        camp: The bootcamp.
+        camp: The bootcamp that generates and verifies instances.
         options: Arguments of the bootcamp's constructor; part of the problems' ids.
         split: "train", "validation" or "test".
     """

@@ -60,7 +60,7 @@ def make_server(
 
     Args:
         name: Name of the server.
-        tools: The tools.
+        tools: The tools that clients may call.
         workers: Maximum number of concurrent calls.
         instructions: Text for an assistant that uses the server.
         json_results: Whether the text of a successful result is a JSON object; that object then becomes the structured
@@ -110,7 +110,7 @@ def serve_tools(
 
     Args:
         name: Name of the server.
-        tools: The tools.
+        tools: The tools that clients may call; they are closed at the end.
         host: Address to listen on, which must be a loopback address.
         port: Port for HTTP, 0 for a free port; ``None`` uses standard input and output.
         announce: Called with the server's URL once its socket listens.
@@ -197,7 +197,7 @@ class EpisodeDesk:
     """Runs episodes, each identified by a name, for clients without sessions; safe to call from any thread.
 
     Args:
-        make: Creates an environment.
+        make: Function that creates an environment.
         most: Maximum number of running episodes.
         timeout_s: Seconds without a step after which a running episode may be ended to make room for another.
     """

@@ -102,7 +102,7 @@ def make_app(
 
     Raises:
         MissingExtraError: Starlette is not installed.
-        ConfigurationError: An option does not fit.
+        ConfigurationError: An option of the environment is invalid.
     """
     try:
         from starlette.applications import Starlette
@@ -173,7 +173,7 @@ def rows(
     """Return rows of a NeMo Gym data set (JSON lines) for an environment.
 
     Args:
-        env: The environment.
+        env: The environment, as for ``make_env``.
         count: Number of rows.
         agent: Name of the ``gymnasium_agent`` in NeMo Gym's configuration.
         seed: Different seeds give rows with different problems.

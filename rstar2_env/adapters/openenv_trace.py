@@ -28,7 +28,7 @@ def training_trace(episode: Episode) -> TrainingTrace:
     """Return the trace of an episode with tokens.
 
     Args:
-        episode: As the rollout returns it.
+        episode: An episode, as the rollout returns it.
 
     Raises:
         ConfigurationError: The episode has no tokens, or it does not count (``unavailable``, cancelled, unusable): a

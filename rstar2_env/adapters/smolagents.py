@@ -32,7 +32,7 @@ class SmolTool(smolagents.Tool):
     """One tool of an environment.
 
     Args:
-        function: Schema of the tool.
+        function: Schema of the tool: its name, description and parameters.
         box: The toolbox that runs the calls.
     """
 

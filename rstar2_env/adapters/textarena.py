@@ -209,7 +209,7 @@ def register(game: str, env: str, *, wrappers: Sequence[Any] = (), **options: An
     """Register an environment of this package under an id of TextArena.
 
     Args:
-        game: The new id.
+        game: The new id of TextArena.
         env: A registered id of this package, or any other value that ``make_env`` accepts.
         wrappers: TextArena's wrappers around the game.
         **options: Options of the environment.

@@ -56,7 +56,7 @@ class ToolSession:
         **options: Options of ``make_env``, unless ``env`` is an environment.
 
     Attributes:
-        env: The environment.
+        env: The environment whose tools are called.
         episode: The record of the running episode.
         tools: Schemas of the tools of the running episode.
         system: System message of the running episode, without the section on tools, which the framework writes itself.

@@ -42,7 +42,7 @@ class TrlEnvironment:
     """One environment in the form that TRL expects; ``environment_factory`` adds a method for each tool.
 
     Attributes:
-        env: The environment.
+        env: The environment that TRL's rollout plays.
     """
 
     def __init__(self, make: Callable[[], gym.Env[str, str]]) -> None:

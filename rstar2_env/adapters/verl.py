@@ -112,8 +112,8 @@ class EnvTool(BaseTool):
 
         Args:
             instance_id: As ``create`` returned it.
-            parameters: The arguments.
-            **kwargs: ``agent_data``, the trajectory.
+            parameters: The arguments of the call.
+            **kwargs: ``agent_data``: verl's object for the trajectory.
 
         Returns:
             The result, the turn's reward, and the statuses.
@@ -192,7 +192,7 @@ def rows(env: str, count: int, *, seed: int = 0, interaction: str = "", **option
     """Return rows of a verl data set, for ``datasets.Dataset.from_list(...).to_parquet(...)``.
 
     Args:
-        env: The environment.
+        env: The environment, as for ``make_env``.
         count: Number of rows.
         seed: Different seeds give rows with different problems.
         interaction: Name of the ``EnvInteraction`` in verl's configuration; without one the rows are for ``EnvTool``.

@@ -13,8 +13,8 @@ def say(text: str = "", *, err: bool = False, nl: bool = True, tells: Secret | N
 
     Args:
         text: The text to print.
-        err: Print to standard error.
-        nl: End the line.
+        err: Whether to print to standard error instead of standard output.
+        nl: Whether to end the line.
         tells: A secret that is printed unchanged, because the purpose of the text is to show it.
     """
     typer.echo(harmless(hidden(text, tells)), err=err, nl=nl)

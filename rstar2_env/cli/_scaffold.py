@@ -102,7 +102,7 @@ class NewFiles:
     """Files that were made but not yet written.
 
     Attributes:
-        folder: The folder of all files.
+        folder: The folder to which all files will be written.
         files: Text of each file, by its path in the folder.
         name: Name of the module, and of the new part in its registry.
         use: Command or code that uses the part.

@@ -50,7 +50,7 @@ class RunCheck:
         title: The fault, as the heading of a finding.
         looks_at: Description of the data that the check reads.
         rule: The condition under which the check reports the fault; after a colon, the reason for its threshold.
-        severity: How much the fault matters.
+        severity: Severity of the fault, unless the evidence has its own.
         cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
         otherwise: Other explanations of the same observation.

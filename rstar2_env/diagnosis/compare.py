@@ -98,8 +98,8 @@ class RunsCompared:
     """The comparison of two runs.
 
     Attributes:
-        first: The first run.
-        second: The second run.
+        first: Name of the first run.
+        second: Name of the second run.
         curves: Figures whose curves differ, in the order in which they diverge.
         differences: Differences of the runs; differences that can explain the curves come first.
         only_first: Names of the checks with a finding in the first run only.

@@ -63,9 +63,9 @@ def digests_of(run: Run, split: Split, step: int, *, without: int | None = None)
     """Return the facts of a step's episodes, from the files of all processes or of all but one.
 
     Args:
-        run: The run.
+        run: Reader of the run's folder.
         split: ``"train"``, or ``"eval"`` for the evaluation after the step.
-        step: The step.
+        step: Number of the step.
         without: Number of the process whose episodes are left out.
     """
     return [

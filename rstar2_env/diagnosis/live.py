@@ -81,7 +81,7 @@ class LiveDiagnosis:
             split: ``"train"`` or ``"eval"``.
             step: Step of the episodes.
             line: Number of the first of these episodes in the step's file, from 0.
-            entries: The episodes.
+            entries: The episodes, in the order of their lines.
         """
         self._told = True
         self._written.setdefault((split, step), []).extend(

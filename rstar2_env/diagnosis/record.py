@@ -37,8 +37,8 @@ class EpisodeDigest:
         kept: Whether the trainer used the episode.
         reason: Why the selector dropped the episode; empty if it did not.
         advantage: Advantage of the episode; ``None`` if it has none.
-        reward: The reward.
-        rewards: The components of the reward.
+        reward: Return of the episode.
+        rewards: The components of the reward, by name.
         correct: Whether the answer is right; ``None`` if unknown.
         end: How the episode ended; see ``Episode.end``.
         turns: Number of the policy's turns.
@@ -100,7 +100,7 @@ class StepData:
 
         Args:
             name: Name of the result, unique among the checks.
-            reduce: The function.
+            reduce: Function that computes the result from this step.
         """
         if name not in self._reduced:
             self._reduced[name] = reduce(self)

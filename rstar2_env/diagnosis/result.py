@@ -87,7 +87,7 @@ class Diagnosis:
     """The results of all checks on a run.
 
     Attributes:
-        run: The run.
+        run: Path of the run.
         kind: Kind of the run.
         step: Last step that was examined.
         findings: The findings, sorted by ``Finding.place``: those that still hold by severity, then those that ended.

@@ -82,7 +82,7 @@ def shares(
     """Return, for each step, the share of episodes for which a condition holds.
 
     Args:
-        run: The run.
+        run: The record of a run.
         name: Name of the share, unique among the checks (``StepData.once``).
         chosen: Function that returns whether the condition holds for an episode.
         of: Function that returns whether an episode is included; by default, whether it is ``available``.
@@ -99,7 +99,7 @@ def each_step(run: RunRecord, name: str, reduce: Callable[[StepData], float | No
     """Return a value for each step, computed by a function; steps without a value are left out.
 
     Args:
-        run: The run.
+        run: The record of a run.
         name: Name of the result, unique among the checks (``StepData.once``).
         reduce: Function that returns the value of a step, or ``None``; it is called once for each step.
     """

@@ -19,7 +19,7 @@ class DoctorResult:
     """Conclusion of a check.
 
     Attributes:
-        level: Severity.
+        level: Severity; see ``ResultLevel``.
         line: The observation, in one line.
         fix: Suggested change; empty if there is nothing to do.
         name: Name of the check.

@@ -86,7 +86,7 @@ def start_agent(
     """Start an episode of an agent; pass the problem and the reference player only if the agent declares that need.
 
     Args:
-        agent: The agent.
+        agent: The agent that plays the episode.
         observation: The observation that ``env.reset`` returned.
         info: The ``info`` that ``env.reset`` returned.
         seed: Seed of the agent's random choices.

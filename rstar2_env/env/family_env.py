@@ -22,7 +22,7 @@ class FamilyEnv(ToolEnv):
     """Base class of environments for puzzles or games; ``environment_class`` creates one subclass per family.
 
     Attributes:
-        family_class: The family's class.
+        family_class: The class that an author wrote, such as a ``Puzzle`` or a ``Game``.
         random_baseline: Mean reward of a random player with the default knobs.
         shared: The sections of the specification that all families of the kind (puzzles, games) share.
         arguments: The last section of the specification, which describes the arguments.

@@ -23,7 +23,7 @@ def check_action(action: object, space: gym.Space[str], advice: str = "") -> Non
     """Reject an action that is not a text of the action space.
 
     Args:
-        action: The action.
+        action: The value that was passed to ``step``.
         space: The action space, a ``UnicodeText``.
         advice: Advice at the end of the error message for an action that is too long.
 

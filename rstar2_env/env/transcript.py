@@ -33,7 +33,7 @@ class Transcript:
         Args:
             action: Text of the turn.
             results: Results of its tool calls, in order.
-            text: The observation.
+            text: The observation that followed the turn.
         """
         self._entries += (_Block("policy", action), _Block("tool", text, tuple(results)))
 

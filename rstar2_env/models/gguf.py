@@ -60,7 +60,7 @@ def converted(file: Path, folder: Path | None = None) -> Path:
     """Return the folder of a GGUF file's model; convert the file if that was not done before.
 
     Args:
-        file: The GGUF file.
+        file: The GGUF file to convert.
         folder: The folder to write; ``None`` writes to ``folder_beside(file)``.
 
     Raises:

@@ -25,7 +25,7 @@ class Bm25:
     """A BM25 index of texts.
 
     Args:
-        texts: The texts.
+        texts: The texts to search in.
         words: A regular expression that matches a word; texts are converted to lower case first.
         k1: Weight of repeated occurrences of a word.
         b: Strength of the length normalization, 0 to 1.

@@ -20,8 +20,8 @@ def uct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) -
 
     Args:
         value: Estimated value of the child.
-        parent_visits: Visits of the parent.
-        visits: Visits of the child.
+        parent_visits: Number of visits of the parent.
+        visits: Number of visits of the child.
         weight: Weight of the exploration bonus.
     """
     return value + weight * math.sqrt(math.log(max(1, parent_visits)) / max(1, visits))
@@ -35,9 +35,9 @@ def puct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) 
 
     Args:
         value: Estimated value of the child.
-        parent_visits: N, the visits of its parent.
-        visits: n, its own visits.
-        weight: The child's prior.
+        parent_visits: N, the number of visits of the parent.
+        visits: n, the number of visits of the child.
+        weight: The child's prior, a factor of the bonus; 1 for a uniform prior.
     """
     wide = _C1 + math.log((parent_visits + _C2) / _C2)
     return value + weight * math.sqrt(max(0, parent_visits - 1)) / (1 + visits) * wide

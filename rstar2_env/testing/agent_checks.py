@@ -60,9 +60,9 @@ class AgentHarness(MadeEnvs):
         """Begin an episode of the environment and of the agent.
 
         Args:
-            agent: The agent.
-            env: The environment.
-            seed: Seed of both.
+            agent: The agent under test.
+            env: The environment to play.
+            seed: Seed of the environment and of the agent.
 
         Returns:
             The return value of the environment's ``reset``.
@@ -77,9 +77,9 @@ class AgentHarness(MadeEnvs):
         """Play one episode, or its first turns.
 
         Args:
-            agent: The agent.
-            env: The environment.
-            seed: Seed of both.
+            agent: The agent under test.
+            env: The environment to play.
+            seed: Seed of the environment and of the agent.
             most: Maximum number of turns.
         """
         return list(islice(self.turns(agent, env, seed), most))

@@ -95,7 +95,7 @@ def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
 
     Args:
         verifier: Any verifier.
-        tried: The hacks.
+        tried: The hacks to grade.
     """
     return _tallies((hack, verifier(hack.gold, hack.answer, hack.question).correct) for hack in tried)
 

@@ -80,9 +80,9 @@ class Harness(MadeEnvs):
         """Play one episode until it ends; return every result of ``reset`` and ``step`` as comparable data.
 
         Args:
-            env: The environment.
+            env: The environment under test.
             seed: Seed of ``reset``.
-            turns: The actions.
+            turns: The actions to play, in order.
         """
         return [comparable(env.reset(seed=seed)), *map(comparable, steps(env, turns))]
 
@@ -147,7 +147,7 @@ def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
     """Write a call in the environment's dialect, or in the ``rstar2`` dialect if it has none.
 
     Args:
-        env: The environment.
+        env: The environment that will receive the call.
         name: Name of the tool.
         arguments: Arguments of the tool.
     """

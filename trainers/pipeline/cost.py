@@ -27,7 +27,7 @@ class Machine(CheckedOptions):
     """The machine that costs are computed for.
 
     Attributes:
-        gpus: Number of devices.
+        gpus: Number of devices of the machine.
         gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator, whose speed is
             unknown.
         assume: Assumptions about speed and memory, as for ``rstar2 plan``.
@@ -85,7 +85,7 @@ class Cost:
         rows: Number of traces or episodes to train on.
         tokens: Number of tokens in the episodes, without prompts.
         seconds: Wall-clock seconds; ``None`` if unknown.
-        devices: Number of devices.
+        devices: Number of devices that the stage uses.
         count: Number of problems or traces in each output, by its name, if known.
         notes: The assumptions, one sentence each.
     """
@@ -150,7 +150,7 @@ class Cost:
             steps: Number of optimizer steps.
             longest: Maximum number of tokens of a row; the mean is assumed to be half of it.
             about: Machine, model and counts of the stage.
-            spread: Devices of the stage.
+            spread: The devices that the stage uses.
             lora_rank: Rank of the adapters; 0 trains all weights.
         """
         mean, seconds = max(1, longest // 2), None

@@ -57,7 +57,7 @@ class Digests:
 
         Args:
             path: A file or a folder.
-            kind: The kind; see ``Output``.
+            kind: The kind of the output or input; see ``Output``.
             sync: Whether to wait until the content is on disk.
         """
         files = list(_files(path, kind))

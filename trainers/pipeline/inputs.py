@@ -43,7 +43,7 @@ def contents_of(stage: Stage, find: Callable[[str], Path | None], digests: Diges
     """Return the digest of each file that a stage's options name in addition to its inputs, by the file's name.
 
     Args:
-        stage: The stage.
+        stage: The stage whose options name the files.
         find: Returns the path of a file name; ``None`` if the file does not exist.
         digests: Computes digests of files.
     """
@@ -65,7 +65,7 @@ def changes(made: Made, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     """Describe the changes in a stage's options and inputs.
 
     Args:
-        made: The stage.
+        made: The step, with its stage and its resolved inputs.
         before: The recorded options and inputs of its last run.
         after: Its present options and inputs, in the same form.
     """

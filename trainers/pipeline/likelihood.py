@@ -28,7 +28,7 @@ class EngineStage(CheckedOptions):
 
     Attributes:
         engine: The engine that generates and scores.
-        engine_options: Options of the engine.
+        engine_options: Options of the engine, by name.
         model_options: Options for loading the model and for sampling, as in ``rstar2 eval``.
     """
 

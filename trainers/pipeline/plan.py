@@ -61,7 +61,7 @@ class ResolvedInput:
 
     Attributes:
         kind: The kind of the input; see ``Output``.
-        text: A path or a name.
+        text: The path or name that the stage object receives.
         step: Id of the step that produces it; empty if it comes from outside the pipeline.
         output: Name of the output of that step.
     """
@@ -81,8 +81,8 @@ class Made:
     """A step and the stage object that runs it; its references to other stages are resolved.
 
     Attributes:
-        step: The step.
-        stage: The stage.
+        step: The execution of the stage for which the stage object was made.
+        stage: The stage object with its options.
         folder: The folder of the step.
         given: The resolved inputs, by the name of the option.
         seed: The seed of the step.
@@ -105,7 +105,7 @@ class PipelinePlan:
     """The steps of a pipeline in order.
 
     Attributes:
-        pipeline: The pipeline.
+        pipeline: The pipeline, as its file describes it.
         folder: The pipeline's folder.
         steps: All steps, including all rounds.
         made: The created stages, by the ids of their steps.
@@ -141,7 +141,7 @@ class PipelinePlan:
         """Create the stage of a step; the stages of all earlier steps must have been created.
 
         Args:
-            step: The step.
+            step: The step of the plan for which to create the stage.
             skipped: Takes the id of a step; returns whether that step was skipped.
 
         Raises:
@@ -251,7 +251,7 @@ def costs_of(plan: PipelinePlan, steps: Sequence[Made]) -> Iterator[Cost]:
     """Yield the cost of each step; the numbers of problems and traces of earlier steps are used.
 
     Args:
-        plan: The plan.
+        plan: The plan to which the steps belong.
         steps: The steps in order.
     """
     counts: dict[tuple[str, str], int] = {}
@@ -271,7 +271,7 @@ def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[in
     """Return the numbers of the first and the last step to run.
 
     Args:
-        plan: The plan.
+        plan: The plan of the whole pipeline.
         begin: The first stage to run (its first round, if it is repeated); ``None`` for the first stage of the plan.
         until: The last stage to run (its last round, if it is repeated); ``None`` for the last stage of the plan.
 

@@ -29,11 +29,11 @@ class PlayingStage(EngineStage):
     """A stage in which a model plays problems, several times each.
 
     Attributes:
-        model: The model.
+        model: The model that plays.
         problems: The problems; ``None`` for the environment's own.
         n: Episodes per problem.
         episodes: Number of problems to play, chosen at random; ``None`` for all.
-        env: The environment.
+        env: The environment in which the problems are played.
         env_options: Options of the environment.
         engine: The engine that generates.
         engine_options: Options of the engine.

@@ -124,8 +124,8 @@ class PipelineProgress:
         """Return a line of progress, and the finished share of the stage.
 
         Args:
-            step_id: Id of the step.
-            folder: Folder of the step.
+            step_id: Id of the running step.
+            folder: Folder of the running step.
             first: Finished share of the stage at the start of this run.
             spent: Seconds since the start of this run.
         """

@@ -42,7 +42,7 @@ class Outlook:
     """State of a step: whether the step is up to date, and the reason if it is not.
 
     Attributes:
-        made: The step.
+        made: The step and its stage object.
         state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (its results were made from other options or
             inputs), ``skipped`` (a criterion ended the rounds earlier), ``taken`` (accepted unchanged, even if its
             options differ), ``later`` (not part of this run).
@@ -190,12 +190,12 @@ def run_pipeline(
     """Run or resume a pipeline in a folder.
 
     Args:
-        pipeline: The pipeline.
+        pipeline: The pipeline, as ``read_pipeline`` returns it.
         folder: The pipeline's folder.
         begin: The first stage to run again (from its first round, if it is repeated); later stages follow. Earlier
             stages are accepted unchanged, even if their options have changed.
         until: The last stage to run (to its last round, if it is repeated). Later stages are left for another run.
-        progress: Show progress.
+        progress: Whether to show progress.
         say: Receives messages for the user, one sentence at a time.
 
     Raises:

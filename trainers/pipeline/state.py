@@ -29,7 +29,7 @@ class StageState:
     Attributes:
         fingerprint: Fingerprint of its options and inputs when it started; empty if it has not started.
         made_from: The options and inputs from which the fingerprint was computed.
-        ended: Whether it finished.
+        ended: Whether the stage finished.
         outputs: Digests of its outputs, by name, when it finished or when it was last accepted unchanged.
         figures: The measurements that the stage returned, by name.
         seconds: Total seconds of all runs of the stage whose end was recorded.

@@ -129,7 +129,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
         """Start an episode.
 
         Args:
-            seed: Seeds the choice of the problem.
+            seed: Seed of the choice of the problem.
             options: ``{"problem_id": str}`` plays that problem again.
 
         Raises:

@@ -206,8 +206,8 @@ def play(
     """Play one episode of an environment with an agent of another framework.
 
     Args:
-        env: The environment.
-        start: Starts the agent.
+        env: The environment to play.
+        start: Function that starts the agent.
         seed: Seed of the environment's ``reset``, also passed to the agent.
         problem: The problem to play; ``None`` lets the environment choose.
         native: As in ``LoopAgent``.

@@ -27,11 +27,11 @@ class ServedEnv:
     """An environment with the record of its running episode.
 
     Args:
-        env: The environment.
+        env: The environment that the framework plays.
         name: Name of the framework, for messages.
 
     Attributes:
-        env: The environment.
+        env: The given environment.
         episode: The record of the running episode.
         over: True if no episode is running.
         results: Results of the tool calls of the last turn.

@@ -57,7 +57,7 @@ def grade_single_turn(doc: Mapping[str, Any], turn: str) -> dict[str, float]:
 
     Args:
         doc: A record of ``single_turn_docs``.
-        turn: The text.
+        turn: The text to grade.
 
     Returns:
         The metrics; empty if the episode does not count, because a failure outside the model ended it.

@@ -64,8 +64,8 @@ class ShellLine:
     """Contents of a line or a script for the shell; words keep their quotes.
 
     Attributes:
-        commands: The commands.
-        words: Every word.
+        commands: All commands, including those in substitutions.
+        words: All words, including targets of redirections and words in substitutions.
         written: Targets of redirections that write (``> FILE``).
         functions: Names of the functions that the line defines.
         has_here_document: Whether the line has a here-document.

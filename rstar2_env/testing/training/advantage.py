@@ -174,7 +174,7 @@ def check_advantage(
     Raises:
         ConformanceError: The estimator breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no estimator with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     harness = partial(AdvantageHarness, zero_when_equal=zero_when_equal)
     return check_part("advantage", advantage, options, ADVANTAGE_CHECKS, harness, skip=skip)

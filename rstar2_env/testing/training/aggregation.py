@@ -126,6 +126,6 @@ def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] =
     Raises:
         ConformanceError: The aggregation breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no aggregation with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     return check_part("aggregation", aggregation, options, AGGREGATION_CHECKS, AggregationHarness, skip=skip)

@@ -107,6 +107,6 @@ def check_correction(correction: PartSpec | object, *, skip: Collection[str] = (
     Raises:
         ConformanceError: The correction breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no correction with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     return check_part("correction", correction, options, CORRECTION_CHECKS, lambda make: make, skip=skip)

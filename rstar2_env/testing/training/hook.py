@@ -145,7 +145,7 @@ def check_hook(
     Raises:
         ConformanceError: The hook breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no hook with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     return check_part("hook", hook, options, HOOK_CHECKS, partial(HookHarness, terms=terms), skip=skip)
 

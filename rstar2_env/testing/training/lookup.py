@@ -57,7 +57,7 @@ def check_part(
         slot: Slot of the part.
         part: The part; see ``maker``.
         options: Options of the part.
-        checks: The suite.
+        checks: The checks of the suite, by name.
         harness: Function that makes the harness; its argument is the function that makes new parts.
         skip: Names of checks to leave out.
         kind: The kind of part in messages; by default the name of the slot.
@@ -68,7 +68,7 @@ def check_part(
     Raises:
         ConformanceError: The part breaks a check.
         UnknownNameError: There is no part with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     name, make = maker(slot, part, options)
     make()  # errors about the options are raised unchanged

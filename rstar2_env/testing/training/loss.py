@@ -36,7 +36,7 @@ class LossHarness:
 
     Attributes:
         make: Function that makes a new term.
-        columns: Names of the columns that it reads.
+        columns: Names of the row columns that the term reads.
     """
 
     make: Callable[[], Any]
@@ -285,7 +285,7 @@ def check_loss(
     Raises:
         ConformanceError: The term breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no term with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     harness = partial(LossHarness, columns=tuple(columns))
     return check_part("loss", term, options, LOSS_CHECKS, harness, skip=skip, kind="loss term")

@@ -19,7 +19,7 @@ class RecipeHarness:
     """One recipe under test.
 
     Attributes:
-        recipe: The recipe.
+        recipe: The ``Recipe`` object.
         name: The name under which it is registered; its own name if it is not registered.
     """
 

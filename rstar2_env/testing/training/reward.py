@@ -36,7 +36,7 @@ class RewardHarness:
     Attributes:
         make: Function that makes a new component.
         info: The ``info`` of the last step of every episode.
-        judge: Answer of the judge.
+        judge: Answer of the judge to every question.
         problem: The problem of every episode.
     """
 
@@ -193,7 +193,7 @@ def check_reward(
     Raises:
         ConformanceError: The component breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no component with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     harness = partial(RewardHarness, info=info or {}, judge=judge, problem=problem or PROBLEM)
     return check_part("reward", reward, options, REWARD_CHECKS, harness, skip=skip, kind="reward component")

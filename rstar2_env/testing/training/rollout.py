@@ -171,6 +171,6 @@ def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **o
     Raises:
         ConformanceError: The part breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no part with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     return check_part("rollout", rollout, options, ROLLOUT_CHECKS, RolloutHarness, skip=skip)

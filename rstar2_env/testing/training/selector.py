@@ -208,6 +208,6 @@ def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), *
     Raises:
         ConformanceError: The selector breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no selector with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The options do not fit.
+        ConfigurationError: An option is unknown or invalid.
     """
     return check_part("selector", selector, options, SELECTOR_CHECKS, SelectorHarness, skip=skip)

@@ -82,7 +82,7 @@ def spoiled(tokens: Any, counted: Any) -> Any:
     """Copy a micro-batch, with other finite numbers outside the tokens that count.
 
     Args:
-        tokens: The micro-batch.
+        tokens: The micro-batch to copy.
         counted: True on the tokens that count for the term, (B, T).
     """
     spoils = {}
@@ -107,9 +107,9 @@ def declared_batch(part: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
     Unless the part declares ``old``, ``old`` is NaN, because a trainer does not compute it then.
 
     Args:
-        part: The term or correction.
+        part: The loss term or correction that will read the micro-batch.
         seed: Seed of all numbers.
-        on_policy: Whether ``old`` equals ``logp``.
+        on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
     tokens = token_batch(seed, needs=part.needs, on_policy=on_policy)
     return tokens if "old" in part.needs else changed(tokens, old=torch.full_like(tokens.old, torch.nan))

@@ -51,7 +51,7 @@ class KeepRight(EngineStage):
     """Write correct episodes as traces, filtered by the perplexity of their turns (BFS-Prover-V2, arXiv 2509.06493).
 
     Attributes:
-        episodes: The episodes.
+        episodes: Folder of the evaluation whose correct episodes are selected.
         model: The model that played the episodes; it computes the perplexity.
         earlier: Earlier traces to include, such as the traces of the previous round or of a cold start.
         drop_low: Share of the turns that are not trained on because their perplexity is lowest.
