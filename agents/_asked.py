@@ -248,7 +248,7 @@ class Asked:
 
     def _draw(self) -> int:
         self._book.draws += 1
-        # Endpoints accept 31-bit seeds.
+        # Endpoints accept seeds of 31 bits.
         return int(np.random.SeedSequence([self._book.seed, self._book.draws]).generate_state(1)[0]) >> 1
 
     def _count(self, agent: Any, speak: Callable[[], str]) -> str:

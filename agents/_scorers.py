@@ -39,7 +39,7 @@ def make_scorer(written: Any) -> Scorer:
         ConfigurationError: The scorer does not accept its options.
     """
     if callable(written) and not isinstance(written, type):
-        return written  # type: ignore[no-any-return] # a user's function has the user's types
+        return written  # type: ignore[no-any-return] # the types of a user's function are unknown
     part = read_part(written, "scorer")
     found = part.made_by or SCORERS.get(part.name)
     if not isinstance(found, type) and not part.options:

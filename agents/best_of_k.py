@@ -58,7 +58,7 @@ class BestOfK(Asking):
                 best, best_score = one, score
             if best_score >= self._enough:
                 break
-        assert best is not None  # there is at least one turn, or tries has raised
+        assert best is not None  # if there is no turn, ``tries`` raises an error
         return self._asked.keep(best)
 
 

@@ -187,7 +187,7 @@ def export_env(
 
 
 def _package_name(written: str) -> str:
-    """``rstar2/MathTool-v0`` becomes ``rstar2_math_tool_v0``."""
+    """Return the name of a package for an environment: ``rstar2_math_tool_v0`` for ``rstar2/MathTool-v0``."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", written)
     name = re.sub(r"\W+", "_", words, flags=re.ASCII).strip("_").lower()
     if not name.isidentifier():

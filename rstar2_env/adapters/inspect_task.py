@@ -76,7 +76,7 @@ def play(
     try:
         plan = plan_of(source_of(made, problems, split), episodes, seed)
         dialect = getattr(made.unwrapped, "dialect", None) or "rstar2"
-        Conversation(dialect, native=tools == "native")  # so that an unsuitable dialect is rejected now
+        Conversation(dialect, native=tools == "native")  # rejects an unsuitable dialect now, not during an episode
     finally:
         made.close()
     samples = [

@@ -330,7 +330,7 @@ class EpisodeDesk:
             oldest.summary["end"] = "abandoned"
         finally:
             oldest.lock.release()
-        assert env is not None  # a step that ends its episode returns its environment before it releases the lock
+        assert env is not None  # a step that ends the episode holds its lock until the environment is returned
         return env
 
     def _give_back(self, env: gym.Env[str, str]) -> None:

@@ -112,7 +112,7 @@ def make_app(
     except ImportError as error:
         raise MissingExtraError("serve", "The adapter 'nemo_gym'") from error
     given = {**(options or {}), "wrappers": wrappers}
-    make_env(env, **given).close()  # so that wrong options raise now, and not in every episode
+    make_env(env, **given).close()  # reports wrong options now, not in every episode
     running: dict[str, _Session] = {}
     threads = ThreadPoolExecutor(sessions, thread_name_prefix="rstar2-nemo-gym")
 

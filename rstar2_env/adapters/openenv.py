@@ -206,7 +206,7 @@ def make_app(
         UnknownNameError: There is no such wrapper.
     """
     factory = partial(OpenEnvServed, env_id, dict(env_options or {}), wrappers)
-    factory().close()  # so that wrong options raise now, and not for every client
+    factory().close()  # reports wrong options now, not for every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=session_timeout_s)
     app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits, state_cls=TextState)
     app.add_middleware(_Leaves)

@@ -255,7 +255,7 @@ class RemoteEnv(gym.Env[str, str]):
         seat, self._seat = self._seat, None
         if seat is not None:
             self._envs._leave(seat)
-            with contextlib.suppress(Exception):  # its actor is gone, or Ray is: so is the environment
+            with contextlib.suppress(Exception):  # if its actor or Ray is gone, the environment is gone too
                 ray_cluster.connected()
                 seat.actor.drop.remote(self._key)
 
@@ -274,7 +274,7 @@ class RemoteEnv(gym.Env[str, str]):
             setattr(self, name, value)
 
     def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
-        assert self._seat is not None  # every caller has looked
+        assert self._seat is not None  # every caller has checked this
         return self._get(self._envs._call_timeout_s, self._seat.actor.call, self._key, method, *arguments, **named)
 
     def _get(self, timeout_s: float | None, method: Any, *arguments: Any, **named: Any) -> Any:
@@ -284,13 +284,11 @@ class RemoteEnv(gym.Env[str, str]):
             NodeLostError: The actor was lost or did not answer in time; whether the call was executed is unknown.
         """
         seat = self._seat
-        assert seat is not None  # every caller has looked
+        assert seat is not None  # every caller has checked this
         ray = ray_cluster.connected()
         try:
             return ray.get(method.remote(*arguments, **named), timeout=timeout_s)
-        except (
-            ray.exceptions.RayTaskError
-        ) as error:  # the environment's own exception, with the node on which it was raised
+        except ray.exceptions.RayTaskError as error:  # raise the environment's own exception, and name its node
             cause = error.cause
             cause.add_note(f"On the node {seat.node}:\n{error}")
             raise cause from None

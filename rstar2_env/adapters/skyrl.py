@@ -103,7 +103,7 @@ def register(skyrl_id: str, env: str, **options: Any) -> None:
         env: A registered id, or any other value that ``make_env`` accepts.
         **options: Options of the environment, and ``wrappers``.
     """
-    make_env(env, **options).close()  # so that wrong options raise here, and not in every episode
+    make_env(env, **options).close()  # reports wrong options here, not in every episode
     kwargs = {"env": env, "options": options}
     skyrl_gym.register(skyrl_id, entry_point=f"{__name__}:SkyRLServed", kwargs=kwargs)
 

@@ -214,7 +214,7 @@ def register(game: str, env: str, *, wrappers: Sequence[Any] = (), **options: An
         wrappers: TextArena's wrappers around the game.
         **options: Options of the environment.
     """
-    make_env(env, **options).close()  # so that wrong options raise here
+    make_env(env, **options).close()  # reports wrong options here, not in every episode
     ta.envs.registration.register(game, ServedGame, default_wrappers=list(wrappers), env=env, **options)
 
 

@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a module of this package
+    arguments = [*(sys.argv[1:] if argv is None else argv)]  # not list(...): `list` is a module of this package
     hide_arguments()
     clean_logs()
     try:

@@ -47,7 +47,7 @@ def _commands(error: Any) -> str:
 
 def _reported(error: Any, ctx: Any) -> Exception:
     """Print the error about a wrong argument, and return the exception that ends the program."""
-    if type(error).__name__ == "NoArgsIsHelpError":  # prints the help itself
+    if type(error).__name__ == "NoArgsIsHelpError":  # this exception prints the help itself
         raise error
     place = error.ctx or ctx
     parameter, message = getattr(error, "param", None), error.format_message()
@@ -166,7 +166,7 @@ def typed_options(words: Sequence[str], parameters: Iterable[Any]) -> list[Typed
             break
         if word.startswith("--"):
             name, joined, value = word.partition("=")
-        else:  # a value follows a short name without an equals sign
+        else:  # after a short name, the value follows without an equals sign
             name, joined, value = word[:2], word[2:], word[2:]
         parameter = known.get(name)
         if parameter is None:

@@ -64,7 +64,7 @@ def check_tokens_command(
         raise typer.BadParameter("Name the folder of a run or a model, or use --list to list the checks.")
     subject, model = folder_of_gguf(subject), folder_of_gguf(model)
     if subject is not None and not (Path(subject) / RUN_FILE).is_file() and Path(subject).suffix != ".jsonl":
-        check_tokenizer(subject)  # before the imports of transformers, which take seconds
+        check_tokenizer(subject)  # check this first, because importing transformers takes seconds
     from rstar2_env.core.options.declare import parse_options, read_loosely
     from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS
 
@@ -74,7 +74,7 @@ def check_tokens_command(
     if list_:
         _list({"rows": ROW_CHECKS, "template": TEMPLATE_CHECKS})
         return
-    assert subject is not None  # checked above
+    assert subject is not None  # an error was raised above if it is missing
     run = run_of(subject)
     options = {name: read_loosely(value) for name, value in parse_options(set_ or (), flag="--set ").items()} or None
     if run is None:

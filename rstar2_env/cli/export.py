@@ -74,7 +74,7 @@ def export_command(
     from rstar2_env.core.progress import progress
 
     trainers: Any = import_trainers()
-    with progress(f"exporting {run}", show=push is None):  # the hub's client shows its own bars
+    with progress(f"exporting {run}", show=push is None):  # during a push, the hub's client shows its own progress bars
         folder = trainers.export_model(
             run,
             out,

@@ -194,7 +194,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
         config = recipe.configure(file_options, *layers, *flag_layers(context))
     except ConfigurationError as error:
         worded = type(error)(error.worded(lambda option, value: flag(context, option, value)))
-        for note in error.__notes__[len(worded.__notes__) :]:  # such as the file that contains the option
+        for note in error.__notes__[len(worded.__notes__) :]:  # such as the name of the option's file
             worded.add_note(note)
         raise worded from error
     if not isinstance(config.model.path, str):

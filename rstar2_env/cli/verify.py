@@ -90,7 +90,7 @@ def verify_command(
         alone = math_verify_alone(gold, pred, timeout_s=timeout) if compare else None
         _print_pair(verdict, alone, as_json=as_json)
         raise typer.Exit(0 if verdict.correct else 1)
-    assert jsonl is not None  # checked above
+    assert jsonl is not None  # an error was raised above if it is missing
     pairs = read_pairs(jsonl)
     set_workers(workers)
     threads = shared_pool().workers

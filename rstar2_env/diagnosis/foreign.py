@@ -165,7 +165,7 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 f"{file}: expected a key 'log_history' whose value is a list, as in TRL's trainer_state.json."
             )
         for at, line in enumerate(history):
-            # The last entry has the totals of the run.
+            # Skip the last entry, which has the totals of the run.
             if isinstance(line, dict) and "train_runtime" not in line:
                 yield f"{file}, log_history[{at}]", line
         return

@@ -190,7 +190,7 @@ class ToolEnv(gym.Env[str, str]):
             UnknownNameError: The source does not have a problem with that id.
         """
         super().reset(seed=seed)
-        self._over = True  # if reset fails, there is no episode to step in
+        self._over = True  # if reset fails, step must raise an error
         self.tools.end_episode()
         self._problem = self._choose(dict(options or {}))
         self._episode_seed = int(self.np_random.integers(0, 2**63))

@@ -62,7 +62,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, (int, np.integer)) else seed
         seeds = [None] * self.num_envs if seeds is None else list(seeds)
         mask = (options or {}).get("reset_mask")
-        # Gymnasium rejects invalid seeds and masks below, before any reset.
+        # Invalid seeds and masks are ignored here: Gymnasium rejects them below, before it resets anything.
         fits = mask is None or (isinstance(mask, np.ndarray) and mask.shape == (self.num_envs,) and mask.dtype == bool)
         if len(seeds) == self.num_envs and fits:
             own = {key: value for key, value in (options or {}).items() if key != "reset_mask"}

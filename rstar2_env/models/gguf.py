@@ -106,7 +106,7 @@ def _rename(part: Path, folder: Path, source: dict[str, Any]) -> None:
     try:
         part.rename(folder)
     except OSError:
-        if _read_source(folder) != source:  # otherwise another process has converted the same file
+        if _read_source(folder) != source:  # if it is equal, another process has converted the same file
             raise
 
 

@@ -77,7 +77,7 @@ def measure_model(folder: str | Path) -> ModelSpeed:
         model.zero_grad(set_to_none=True)
 
     with torch.no_grad():
-        model(ids(1, 16))  # the first pass also allocates
+        model(ids(1, 16))  # warm-up, since the first pass also allocates memory
         reading = _READ / seconds(lambda: model(ids(1, _READ)))
         writing = _ROWS * _WRITTEN / seconds(lambda: write(_ROWS, _WRITTEN))
     training = _TRAINED / seconds(train)

@@ -42,7 +42,7 @@ class Bm25:
 
     def scores(self, query: str) -> list[float]:
         """Return the score of each text for a query; 0 if it shares no word with the query."""
-        asked = sorted(set(self._words(query)))  # sorted, since the last digit of a sum depends on its order
+        asked = sorted(set(self._words(query)))  # sorted, since the rounding of a sum depends on the order of its terms
         return [self._score(count, scale, asked) for count, scale in zip(self._counts, self._scales, strict=True)]
 
     def nearest(self, query: str, most: int) -> list[int]:

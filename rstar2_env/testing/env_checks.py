@@ -119,7 +119,8 @@ def linear_time(harness: Harness) -> None:
         if long not in env.action_space:
             continue
         least = min(_cpu_s(env, harness.seeds[0], short) for _ in range(2))
-        # Eight times the text takes 8 times as long if linear, 64 times if quadratic. Very short times are noise.
+        # A text 8 times as long takes 8 times as long if the time is linear, and 64 times as long if it is quadratic.
+        # Very short times are mostly noise.
         bound = 24 * max(least, 0.01)
         require(
             any(_cpu_s(env, harness.seeds[0], long) < bound for _ in range(3)),
@@ -245,7 +246,7 @@ def check_step(env: TextEnv, returned: tuple[str, SupportsFloat, bool, bool, dic
             call["status"] in set(ToolStatus), f"the status of a call, {call['status']!r}, is not one of the statuses"
         )
         require(isinstance(call["injected"], bool), "the value 'injected' of a call must be a bool")
-    canonical(info).encode("utf-8")  # a file cannot hold them either
+    canonical(info).encode("utf-8")  # ``info`` must not contain lone surrogates either
     if terminated or truncated:
         _check_end(terminated, float(reward), info)
 
@@ -291,7 +292,7 @@ def _play_out(env: TextEnv, turn: str = "I do not know.") -> None:
 
 def _cpu_s(env: TextEnv, seed: int, turn: str) -> float:
     env.reset(seed=seed)
-    # The garbage collector is off: in a large process its pass over the heap would dominate the measurement.
+    # The garbage collector is off: in a large process, a collection would take longer than the turn.
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -153,7 +153,7 @@ def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
     """
     dialect = getattr(env.unwrapped, "dialect", None)
     if dialect is not None and hasattr(dialect, "format_call"):
-        # A code-fence dialect cannot name a tool that does not exist.
+        # A dialect of code fences cannot write a call of a tool that does not exist.
         with suppress(LookupError, ValueError, TypeError):
             return str(dialect.format_call(name, arguments))
     return f"<tool_call>{json.dumps({'name': name, 'arguments': dict(arguments)})}</tool_call>"

@@ -74,7 +74,7 @@ def survive(sandbox: Sandbox, program: HostileProgram) -> None:
 
 def _program(name: str, expect: str, code: str, contains: str = "", absent: str = "") -> HostileProgram:
     absences = (absent,) if absent else ()
-    if "\n" in code:  # one line may be 100 MB long
+    if "\n" in code:  # a program of one line needs no dedent, and may be 100 MB long
         code = dedent(code).strip("\n")
     return HostileProgram(name, tuple(expect.split()), code, contains, absences)
 

@@ -52,7 +52,7 @@ def run_checks(
     with warnings.catch_warnings():
         if strict:
             warnings.simplefilter("error")
-            # Warnings that other packages cause, such as on cleanup, do not concern the part under test.
+            # Ignore warnings that other packages cause, such as during cleanup: the part under test is not at fault.
             for category in (ResourceWarning, DeprecationWarning, ImportWarning):
                 warnings.simplefilter("ignore", category)
         for name, check in checks.items():

@@ -138,7 +138,7 @@ def seeds(harness: WrapperHarness) -> None:
 def information(harness: WrapperHarness) -> None:
     """Check that the wrapper removes no entry of ``info``; it may add entries."""
     for name, one, other in harness.results():
-        if any(one[2:-1]) == any(other[2:-1]):  # not if only one episode has ended: info then has more keys
+        if any(one[2:-1]) == any(other[2:-1]):  # if only one of them has ended, its info has more keys
             method, missing = "reset" if len(one) == 2 else "step", _missing(one[-1], other[-1])
             require(not missing, f"{method} around {name} leaves {missing} out of info; {_ADD}")
 
@@ -192,7 +192,7 @@ def remaking(harness: WrapperHarness) -> None:
     for name, make in harness.envs.items():
         env = harness.wrapped(make())
         if env.unwrapped.spec is None:
-            continue  # made without Gymnasium's registry, so it has no spec
+            continue  # the environment was made without Gymnasium's registry, so it has no spec
         try:
             spec = env.spec
             assert spec is not None

@@ -163,7 +163,7 @@ class Cost:
             memory = training_memory(model, how)
             kept = sum(memory.get(name, 0) for name in (*RESIDENT, "gradients"))
             share = assume.train_share_experts if model.experts else assume.train_share
-            # Forward pass 1, backward pass 2, and another forward pass if activations are recomputed.
+            # In units of a forward pass: 1 for it, 2 for the backward pass, and 1 more if activations are recomputed.
             operations = (3 + how.recompute) * model.forward_operations(rows * mean, mean / 2)
             if kept <= usable(device, assume):
                 seconds = operations / (devices * device.operations * share)

@@ -128,7 +128,7 @@ class PlayingStage(EngineStage):
 
     def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
         """Start servers and open the model on them until ``opened`` closes; request ``stop`` if no server is left."""
-        check_whole(self.model)  # before the servers start, which takes minutes
+        check_whole(self.model)  # check this first, because starting servers takes minutes
         model = model_folder(self.model)
         policy = policy_options(self.model_options)
         alone = self.engine == IN_PROCESS

@@ -205,7 +205,7 @@ def run_pipeline(
     plan = PipelinePlan(pipeline, folder)
     first, last = bounds(plan, begin, until)
     plan.check()
-    _check_folder(folder)  # before a lock is put into it
+    _check_folder(folder)  # before the lock file is created in it
     with _alone(folder) as lock:
         run = PipelineRun(plan)
         events = _Events(run, pipeline)
@@ -391,7 +391,7 @@ def _alone(folder: Path) -> Iterator[int]:
     try:
         yield lock.fileno()
     finally:
-        lock.close()  # the file is kept: if it were removed, two processes could lock two different files
+        lock.close()  # keep the file: if it were removed, two processes could lock two different files
 
 
 def _set_aside(folder: Path, to: Path) -> Path:

@@ -178,7 +178,7 @@ def _trace(one: Imported, index: int, source: str) -> dict[str, Any] | None:
     for message in episode.messages:
         context = message.role == "assistant" and not next(trained)
         messages.append({**message.record(), **({"train": False} if context else {})})
-    while messages[-1]["role"] != "assistant":  # no turn replies to the last observation
+    while messages[-1]["role"] != "assistant":  # drop observations to which no turn replies
         messages.pop()
     return {
         "index": index,

@@ -6,7 +6,7 @@ the observation is returned as the call's result. The final text is a turn too; 
 the loop runs again with the observation as its next message.
 
 Covered: any framework that is wrapped in a ``Loop``; simultaneous calls, which become consecutive turns; an episode
-that ends or is abandoned during a call, whose loop is unwound. Not covered: pickling in the middle of an episode.
+that ends or is abandoned during a call: its loop is then unwound. Not covered: pickling in the middle of an episode.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LoopAgent:
             UnusableReplyError: The agent did not produce a playable text.
             Exception: Any exception of the framework's loop.
         """
-        assert self._run is not None  # reset comes first
+        assert self._run is not None  # the caller must call reset first
         self._talk.add_observation(observation, str(info.get("role", "user")))
         # The frameworks' clients encode text as UTF-8, which cannot encode lone surrogates.
         shown = str(self._talk.messages[-1]["content"]).encode("utf-8", "replace").decode("utf-8")
@@ -215,7 +215,7 @@ def play(
     Raises:
         ConfigurationError: The environment's dialect cannot write every call.
     """
-    dialect = getattr(env.unwrapped, "dialect", None) or "rstar2"  # without tools it does not matter
+    dialect = getattr(env.unwrapped, "dialect", None) or "rstar2"  # without a dialect there are no tools
     agent = LoopAgent(start, dialect=dialect, native=native)
     try:
         return play_episode(env, agent, seed=seed, problem=problem)

@@ -1,4 +1,4 @@
-"""``HarborEnv``: an environment whose problems are the tasks of a folder of Harbor, played with the tool ``bash``."""
+"""``HarborEnv``: an environment whose problems are Harbor tasks in a folder, played with the tool ``bash``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ The result follows in <tool_response>. The tools:
 
 
 class HarborEnv(ToolEnv):
-    """Environment that plays the tasks of a folder of Harbor in the sandbox.
+    """Environment that plays Harbor tasks in the sandbox.
 
     The policy runs commands with ``bash``; a turn without a call ends the episode, and the task's own ``tests/test.sh``
     computes the reward from the files that the commands left in the task's folders. All rewards of ``reward.json`` are
@@ -142,7 +142,7 @@ def _solution(task: HarborTask, folder: Path) -> str:
         while mark in text:
             mark += "_"
         place = shlex.quote(inside)
-        # The mark must begin a line, so a text without a last line break gets one.
+        # The end marker must be on a line of its own, so a line break is added to a text that does not end with one.
         body = text if text.endswith("\n") else f"{text}\n"
         lines += [f"mkdir -p {shlex.quote(posixpath.dirname(inside))}", f"{read} > {place} << '{mark}'\n{body}{mark}"]
     variables = {"DEBIAN_FRONTEND": "noninteractive", **task.solution_environment}

@@ -1,9 +1,9 @@
 """Write the problems of an environment as task folders of Harbor, graded by the environment, with reference solutions.
 
-Written by ``rstar2 export --env ID --to harbor``: a folder for each problem. The agent of Harbor writes its reply into
+``rstar2 export --env ID --to harbor`` writes a folder for each problem. Harbor's agent writes its reply to
 ``/app/answer.txt``; ``tests/grade.py`` plays this text as the only turn of an episode, so the environment's own grader
 gives the rewards ``reward``, ``correct`` and ``no_answer``. Not covered: the environment's tools, further turns and
-statuses of calls, since Harbor's agents bring their own tools.
+statuses of calls, since Harbor's agents have their own tools.
 """
 
 from __future__ import annotations

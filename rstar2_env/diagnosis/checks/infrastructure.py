@@ -62,7 +62,7 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
         labelled += own[1]
         if labelled:
             return None
-        # A fault is not injected into a call that failed by itself, so assume that only half of the rate is visible.
+        # A fault has no effect on a call that fails by itself, so assume that only half of the faults are visible.
         chance = (1 - rate / 2) ** calls
         if calls >= _CALLS and chance < _BY_CHANCE:
             return Evidence(

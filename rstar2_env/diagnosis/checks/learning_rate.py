@@ -23,7 +23,7 @@ _LEAST_LOW = 5
 
 
 def _high(run: RunRecord) -> Evidence | None:
-    # The first steps are included: Adam's are as long as later ones although its moments begin at 0.
+    # The first steps need no exception: Adam's first steps are as long as later ones, although its moments begin at 0.
     points = run.series("weights/change")
     found = spell(points, lambda change: change > _HIGH) or spell(points, lambda change: change > _BROKEN, least=1)
     if found is None:
@@ -49,7 +49,7 @@ def _low(run: RunRecord) -> Evidence | None:
     points = [(step, change) for step, change in run.series("weights/change") if trained.get(step, 1.0) > 0]
     warm = int(run.option("optim.warmup_steps", 0))
     if warm >= int(run.option("run.steps", warm + 1)):
-        warm = 0  # the whole run is warm-up, so its steps are judged as they are
+        warm = 0  # the whole run is a warm-up, so the steps of the warm-up must be judged
     found = spell([point for point in points if point[0] > warm], lambda change: change < _LOW, _LEAST_LOW)
     if found is None:
         return None

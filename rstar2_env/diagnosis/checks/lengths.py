@@ -26,7 +26,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
         now = [rate for step, rate in rates if step <= stop]
         began = start_level(run.series("rollout/pass_rate") or run.series("rollout/reward"))
         if now and began is not None and now[-1] > began + max(_BETTER, 2 * _error(run)):
-            return None  # if the answers are right more often, their change in length is learning
+            return None  # the answers are right more often, so the change in length is part of learning
         return Evidence(
             since=found.since,
             until=found.until,

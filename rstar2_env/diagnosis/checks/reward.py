@@ -102,7 +102,7 @@ def _paid(step: StepData) -> tuple[list[float], list[float], list[float]]:
     """
     groups = step.groups()
     rewards = [one.reward for group in groups for one in group]
-    # Among episodes with the same format, so that the format cannot explain the difference.
+    # Compare only episodes with the same format, so that the format cannot explain the difference.
     formed = [[one for one in group if one.tags == 1] for group in groups]
     bounds = [min(rewards), max(rewards)] if rewards else []
     return bounds, _within(formed, lambda one: bool(one.correct)), _within(groups, lambda one: one.tags == 1)

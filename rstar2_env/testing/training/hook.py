@@ -103,7 +103,7 @@ def resuming(harness: HookHarness) -> None:
     for stop in (1, 5, STEPS // 2, STEPS - 4):
         hook, run = harness.bound()
         run.events(hook, range(stop), end=False)
-        if run.stopped:  # a finished run is not resumed
+        if run.stopped:  # the hook has ended the run, and a finished run cannot be resumed
             break
         later_hook, later = harness.bound()
         later.restore(run.settings())

@@ -89,6 +89,6 @@ def in_processes(size: int, function: Callable[[ThreadRanks], T]) -> list[T]:
     found = in_each(size, function)
     errors = [one for one in found if isinstance(one, BaseException)]
     if errors:
-        # An error in one process breaks the barrier of the others: raise the error that is not about the barrier.
+        # An error in one process also causes errors at the barrier in the others: raise the original error.
         raise next((one for one in errors if _WAITS not in str(one)), errors[0])
     return [one for one in found if not isinstance(one, BaseException)]

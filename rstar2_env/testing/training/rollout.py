@@ -54,7 +54,7 @@ def groups(harness: RolloutHarness) -> None:
             whole = isinstance(group, list) and all(isinstance(one, Episode) for one in group)
             require(whole, f"group {number} is {group!r:.80}; return a list of episodes")
             require(len(group) >= size, f"group {number} has {len(group)} episodes; at least {size} were requested")
-            strangers = {one.problem_id for one in group} - {start.problem_id, ""}  # a reply has no problem
+            strangers = {one.problem_id for one in group} - {start.problem_id, ""}  # "" for replies
             require(not strangers, f"group {number} has episodes of another start: {', '.join(sorted(strangers))}")
         every = [id(one) for group in found for one in group]
         require(len(set(every)) == len(every), "it returns an episode twice")

@@ -79,7 +79,7 @@ def draws(harness: SamplerHarness) -> None:
                 fits = type(one.seed) is int and 0 <= one.seed < 2**63
                 require(fits, f"the seed of a start is {one.seed!r}, not an int from 0 to 2**63 - 1")
                 if "problem" in one.options:
-                    as_problem(one.options["problem"])  # a problem that the sampler made
+                    as_problem(one.options["problem"])  # a new problem, which the sampler made
                     continue
                 require(
                     _known(problems, one.problem_id),
@@ -120,7 +120,7 @@ def outcomes(harness: SamplerHarness) -> None:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))
         sampler.observe([])
-        # The groups of a refill arrive with the groups of the step, and steps may be observed late.
+        # A step may be refilled with further groups, which are observed with it; and steps may be observed late.
         sampler.observe(harness.outcomes([start for step in drawn[:2] for start in step], 4))
         sampler.observe(harness.outcomes(drawn[0], 1, (1.0,)))
         sampler.observe(harness.outcomes(drawn[1], 2, (0.0,)))
@@ -242,7 +242,7 @@ def _unlimited() -> ProblemSource:
 def _known(problems: ProblemSource | None, problem_id: str) -> bool:
     if problems is None:
         return True
-    if not problem_id:  # the environment chooses by the seed
+    if not problem_id:  # the environment chooses the problem by the seed
         return not isinstance(problems, FiniteSource)
     try:
         problems.get(problem_id)

@@ -156,7 +156,7 @@ def _right(folder: Path) -> list[tuple[str, list[Message]]]:
         episode = entry.episode
         if episode.correct and episode.available and any(one.role == "assistant" for one in episode.messages):
             messages = list(episode.messages)
-            while messages[-1].role != "assistant":  # the last observation has no reply
+            while messages[-1].role != "assistant":  # drop observations to which the policy did not reply
                 messages.pop()
             found.append((episode.problem_id or str(entry.more.get("start", episode.group)), messages))
     return found

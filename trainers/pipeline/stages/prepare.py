@@ -43,7 +43,7 @@ class Prepare(PrepareOptions, Shelved):
 
     def resolved(self) -> Mapping[str, Any]:
         """Return all options that determine the outputs, without the inputs; see ``Stage``."""
-        # If the stage has no seed, the runner records the pipeline's.
+        # The runner records the seed, which is the pipeline's if the stage has none.
         return {field.name: asdict(self)[field.name] for field in fields(PrepareOptions) if field.name != "seed"}
 
     def named_sources(self) -> Iterator[str | Mapping[str, Any]]:
