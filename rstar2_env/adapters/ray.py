@@ -207,7 +207,7 @@ def _retried(call: Callable[[], T]) -> T:
 class RemoteEnv(gym.Env[str, str]):
     """An environment on another node. Its exceptions are raised locally, with the remote traceback.
 
-    Made by ``RayEnvs``.
+    ``RayEnvs`` creates it.
     """
 
     def __init__(self, envs: RayEnvs, options: Mapping[str, Any]) -> None:

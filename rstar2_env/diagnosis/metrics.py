@@ -37,7 +37,7 @@ class Metric:
     checks: tuple[str, ...] = ()
 
     def matches(self, name: str) -> bool:
-        """Return whether this metric has the name."""
+        """Return whether a name is one of this metric's names, in which a word in capitals stands for any text."""
         return any(re.fullmatch(_PLACEHOLDER.sub(".+", re.escape(own)), name) for own in self.names)
 
 

@@ -210,7 +210,7 @@ class RunRecord:
     def examples(
         self, since: int, until: int | None, chosen: Callable[[EpisodeDigest], bool], most: int = 3
     ) -> tuple[str, ...]:
-        """Return the keys of the latest episodes from steps ``since`` to ``until`` for which ``chosen`` holds."""
+        """Return the keys of the ``most`` latest episodes from steps ``since`` to ``until`` that ``chosen`` accepts."""
         found: list[str] = []
         for step in reversed(self.steps):
             if step.number < since or len(found) >= most:

@@ -1,4 +1,4 @@
-"""``StubSandbox``: a sandbox that runs nothing, for tests of environments without a fork.
+"""``StubSandbox``: a sandbox that runs nothing, for tests of environments that must not start processes.
 
 Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; instant, delayed and failing answers; the names of
 sessions and their ends. Not covered: the execution of code; so a session holds no state, and there is no isolation.

@@ -117,7 +117,7 @@ class PipelinePlan:
     made: dict[str, Made] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Order the stages."""
+        """List the steps: one for each stage, and for each round of repeated stages."""
         self.steps = []
         for item in self.pipeline.items:
             if isinstance(item, StageSpec):

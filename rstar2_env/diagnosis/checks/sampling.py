@@ -1,4 +1,4 @@
-"""Checks for a sampler that draws the same few problems, and for a curriculum that does not advance."""
+"""Checks for a sampler that keeps drawing the same few problems, and for a curriculum that does not advance."""
 
 from __future__ import annotations
 

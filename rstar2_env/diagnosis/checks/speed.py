@@ -15,7 +15,8 @@ _SLOWER = 0.7
 is slower too, the cause is not a server, cache or queue of the rollout."""
 _WAITS = 0.3
 _LEAKS = ((30, 0.1), (15, 0.25))
-"""Numbers of steps, each with the share by which memory grows in them if it is reported; fast growth is found first."""
+"""Pairs (steps, growth): memory that grows by the share ``growth`` within ``steps`` steps is reported. Fast growth is
+reported after fewer steps."""
 _BLOCKS = 5
 
 

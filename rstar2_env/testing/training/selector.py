@@ -33,7 +33,7 @@ class SelectorHarness:
     make: Callable[[], Any]
 
     def cases(self) -> Iterator[tuple[str, list[Episode], int]]:
-        """Yield every group with every number of episodes to keep, and a description."""
+        """Yield a description, a group, and a number of episodes to keep, for every combination of group and number."""
         for name, rewards in MIXTURES.items():
             for keep in KEEPS:
                 yield f"for the group {name!r} with keep={keep}", group_of(rewards), keep
