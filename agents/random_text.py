@@ -32,7 +32,7 @@ class RandomText:
 
     Args:
         length: Maximum number of pieces in a turn.
-        answers: Probability that a piece is a well-formed answer: a whole number from 0 to 99.
+        answers: Probability that a piece is a well-formed answer, which is a random whole number from 0 to 99.
         calls: Probability that a piece is a well-formed call of a tool of the environment, with random characters as
             its arguments.
         dialect: The dialect of calls and answers.

@@ -1,9 +1,9 @@
 """An OpenEnv server (``openenv`` 0.10) for a text environment, and a typed client for that server.
 
-Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), and in the observation the whole
-contract: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: authentication (put a
-proxy with authentication in front of a server that others can reach), and episodes of several turns over OpenEnv's
-stateless HTTP routes ``/reset`` and ``/step``, which make a new environment for every request.
+Covered: one environment for each client's connection (OpenEnv's WebSocket protocol); the whole contract in the
+observation (text, reward, ``terminated``, ``truncated`` and ``info``); state; metadata. Not covered: authentication
+(put a proxy with authentication in front of a server that others can reach), and episodes of several turns over
+OpenEnv's stateless HTTP routes ``/reset`` and ``/step``, which make a new environment for every request.
 
 Any OpenEnv client can use the server; an action is ``{"text": "..."}``. The problem's gold answer never leaves the
 server.

@@ -58,7 +58,7 @@ def environment_class(base: type[EnvT], family: type[Family]) -> type[EnvT]:
     module, where pickle and Gymnasium look for it.
 
     Args:
-        base: The base class.
+        base: The base class of the environment, such as ``PuzzleEnv``.
         family: A class at the top level of its module.
 
     Raises:

@@ -88,7 +88,7 @@ class StubSandbox(Sandbox):
         return outcomes
 
     def capabilities(self) -> Sequence[Capability]:
-        """Return an empty set: nothing runs, so nothing is isolated."""
+        """Return no layers of isolation, since nothing runs."""
         return ()
 
     def end_session(self, name: str) -> None:

@@ -97,7 +97,7 @@ def processes(harness: HookHarness) -> None:
 
 
 def resuming(harness: HookHarness) -> None:
-    """Check that a new hook that loads its state (through JSON, if it has any) continues as the old hook would have."""
+    """Check that a new hook that loads the state of an old one, if any, through JSON continues as the old one would."""
     whole, expected = harness.bound()
     expected.events(whole, range(STEPS))
     for stop in (1, 5, STEPS // 2, STEPS - 4):
