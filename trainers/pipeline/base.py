@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .cost import Cost, CostInputs
 
 StageMeasurements: TypeAlias = Mapping[str, "float | None"]
-"""The figures of a stage, by name; ``None`` for an unknown one."""
+"""Measurements of a stage, by name; ``None`` if a value is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

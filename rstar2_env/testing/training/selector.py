@@ -64,7 +64,7 @@ def available(harness: SelectorHarness) -> None:
 
 
 def chooses(harness: SelectorHarness) -> None:
-    """Check that the selector chooses an episode of a group with successes and failures, unless ``keep`` is 1."""
+    """Check that the selector, if it may keep 4, chooses at least one episode of a group with unequal rewards."""
     for name in ("half right", "graded"):
         require(harness.choose(group_of(MIXTURES[name]), 4), f"for the group {name!r} with keep=4, it chose nothing")
 
