@@ -217,7 +217,7 @@ def _digest(*parts: str) -> str:
 
 
 class _Cache:
-    """Replies by digest, in an SQLite file that several processes may share, or in memory."""
+    """The judge's replies by a digest of the request, in an SQLite file that processes may share, or in memory."""
 
     def __init__(self, path: Path | None) -> None:
         self._lock = threading.Lock()

@@ -37,5 +37,5 @@ class Verdict:
     seconds: float = 0.0
 
     def record(self) -> dict[str, str]:
-        """Return ``reason`` and ``method`` for ``info``; without seconds, which differ from run to run."""
+        """Return the verdict as stored in a step's ``info``: without the seconds, which differ from run to run."""
         return {"reason": str(self.reason), "method": self.method}

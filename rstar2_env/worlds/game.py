@@ -120,7 +120,7 @@ class IntermediateCounts:
             self.tn += not answer and not truth
 
     def join(self, other: IntermediateCounts) -> None:
-        """Add the counts of another tally."""
+        """Add the counts of ``other`` to these counts."""
         for name, count in asdict(other).items():
             setattr(self, name, getattr(self, name) + count)
 
@@ -133,7 +133,7 @@ class IntermediateCounts:
         return 2 * self.tp / (2 * self.tp + wrong)
 
     def record(self) -> dict[str, Any]:
-        """The counts and the F1 score, for ``info``."""
+        """The counts by name and the F1 score, as stored in the environment's ``info``."""
         return {**asdict(self), "f1": self.f1}
 
 

@@ -125,7 +125,7 @@ class Negotiation:
 
 
 def negotiation(seed: int, rounds: int, reveal: bool) -> Negotiation:
-    """Return the negotiation with this seed: 8 to 12 items, worth 30 to each side.
+    """Return the negotiation with this seed: 8 to 12 items, whose values add up to 30 for each side.
 
     Args:
         seed: Seed of the pool, the values and the opponent.

@@ -59,7 +59,7 @@ class Hit:
     own_status: ToolStatus
 
     def record(self) -> dict[str, Any]:
-        """Return the record for ``info``."""
+        """Return the value of ``fault`` in the call's record: ``kind``, ``landed`` and ``own_status``."""
         return {"kind": str(self.fault), "landed": self.landed, "own_status": str(self.own_status)}
 
 

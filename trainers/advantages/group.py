@@ -51,8 +51,8 @@ class GroupMean(GroupAdvantage):
 class LeaveOneOut(GroupAdvantage):
     """r - mean reward of the other episodes, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
 
-    The baseline excludes the episode's own reward, so the gradient of small groups is not too small. Otherwise it
-    equals ``group_mean``.
+    The baseline excludes the episode's own reward, so the gradient of small groups is not too small. Apart from the
+    factor n / (n - 1), the advantages are those of ``group_mean``.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:

@@ -93,7 +93,7 @@ class OptimalTokenBaseline(GroupAdvantage):
         return [found] * len(returns)
 
     def _places(self, episode: Episode) -> np.ndarray:
-        """Return the position of each policy token, ascending."""
+        """Return the position t of each policy token, as ``count`` defines it, ascending."""
         chosen = np.flatnonzero(episode.mask)
         return chosen if self.count == "all" else np.arange(len(chosen))
 

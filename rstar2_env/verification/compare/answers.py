@@ -61,8 +61,8 @@ from rstar2_env.verification.read.nodes import (
 from rstar2_env.verification.read.normal import as_quantity
 
 MAX_ITEMS = 200
-"""Maximum length of lists whose items are compared by value, in any order; longer lists must have the same canonical
-texts as items."""
+"""Maximum length of lists whose items are compared by value, in any order; in longer lists, the canonical texts of the
+items must be the same."""
 
 
 def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
@@ -226,7 +226,7 @@ class Comparer:
         return result
 
     def _congruent(self, gold: Apply, answer: Node) -> bool:
-        """Compare with a gold residue such as ``2 (mod 3)``; the answer may be ``5 (mod 3)``, ``5`` or ``3 k + 2``."""
+        """Whether an answer equals a gold residue: ``5 (mod 3)``, ``5`` and ``3 k + 2`` all equal ``2 (mod 3)``."""
         rest, modulus = gold.args
         if isinstance(answer, Apply) and answer.op == "pmod":
             if same_expression(modulus, answer.args[1], self.rules) is not True:
@@ -355,7 +355,7 @@ def _is_comparison(node: Node) -> bool:
 
 
 def _is_half_open(node: Node) -> bool:
-    """Whether a node is an interval with an open and a closed end, which an answer must write with brackets."""
+    """Whether a node is an interval with one open and one closed end; an answer must write such an interval as one."""
     return isinstance(node, BracketGroup) and (node.open, node.close) in (("(", "]"), ("[", ")"))
 
 

@@ -52,7 +52,12 @@ _OTHERS = re.compile(
 
 
 def letter_of(text: str, *, lower: bool = False) -> str | None:
-    """Return the letter of a text that only names a choice; ``None`` for other texts."""
+    """Return the capital letter of a text that only names a choice; ``None`` for other texts.
+
+    Args:
+        text: The text.
+        lower: Whether a small letter, such as ``b``, also names a choice.
+    """
     text = _DRESS.sub("", text).strip()
     others = _OTHERS.search(text)
     text = text if others is None else text[: others.start()]

@@ -80,7 +80,7 @@ _SAYS = {
     "factorial": {"power"},
     "cases": {"absolute value", "rounding or choice"},
 }
-"""Other kinds of work that can express the same value, by the kind of work in the gold answer."""
+"""For each kind of work in the gold answer, the other kinds that can express the same value."""
 
 _BENT = frozenset({"absolute value", "rounding or choice", "root", "operation on integers"})
 _LOOSE = frozenset({"arithmetic", "power", "root"})

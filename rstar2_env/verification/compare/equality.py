@@ -256,7 +256,10 @@ def _agreement(
 def _same_at(
     gold: Node, answer: Node, point: Mapping[str, Fraction], notation: Notation, *, check: bool
 ) -> bool | None:
-    """Return whether the values agree at one point; ``None`` if a value is undefined or too imprecise."""
+    """Return whether the values agree at one point; ``None`` if a value is undefined or too imprecise.
+
+    With ``check``, values that are not exact must agree at the higher precision too.
+    """
     for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS):
         try:
             left = Evaluator(point, prec, notation).value(gold)

@@ -178,7 +178,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
 
 
 def _spelled(text: str) -> str:
-    """Return the text in one spelling, without the spaces that do not separate digits."""
+    """Normalize the spelling of a text; remove dollars, final full stops, and spaces except those between digits."""
     return _SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
 
 

@@ -39,7 +39,7 @@ _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
 def same_notation(gold: str, answer: str) -> bool | None:
-    """Compare two formulas of propositional logic, or two permutations; return ``None`` for other texts."""
+    """Compare two formulas of logic, two comparisons of names, or two permutations; return ``None`` for other texts."""
     # If the gold's only connective is \wedge, it may be a product of differential forms, in which the order matters.
     ordered = "\\wedge" in gold and {token for token in _tokens(gold) if token in _SPELLED} == {"and"}
     one, other = _proposition(gold, ordered), _proposition(answer, ordered)
@@ -80,7 +80,10 @@ def _tokens(text: str) -> list[str]:
 
 
 def _proposition(text: str, ordered: bool) -> Formula | None:
-    """Return a formula in one spelling; ``None`` for other texts."""
+    """Parse a formula of propositional logic; return ``None`` if the text is not such a formula.
+
+    The terms of "and", "or" and "iff" are sorted, unless ``ordered`` says that their order matters.
+    """
     tokens = _tokens(text)
     if not any(token in _SPELLED or token == "if" for token in tokens) or len(tokens) > MAX_TOKENS:
         return None
@@ -89,7 +92,7 @@ def _proposition(text: str, ordered: bool) -> Formula | None:
 
 
 def _formula(tokens: list[str], level: int, ordered: bool) -> Formula | None:
-    """Consume and return a formula of ``_LEVELS[level]`` or tighter connectives; ``None`` if there is none."""
+    """Consume and return a formula whose connectives are in ``_LEVELS[level:]``; ``None`` if there is none."""
     if level == len(_LEVELS):
         return _term(tokens, ordered)
     name = _LEVELS[level]

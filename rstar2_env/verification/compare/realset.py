@@ -199,7 +199,7 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
 
 
 def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
-    """Read conditions joined by "or", "and" or commas; commas mean "and" if the result is not empty."""
+    """Read conditions joined by "or", "and" or commas (``joint``); commas mean "or" if "and" gives the empty set."""
     parts: list[RealSet] = []
     names: set[str] = set()
     inequality = False

@@ -29,7 +29,7 @@ class Brackets(Cursor, ABC):
 
     @abstractmethod
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str]) -> list[Node]:
-        """Read items between separators, and add these to ``separators``; implemented by ``parser.Reader``."""
+        """Read items, and add the separators between them to ``separators``; implemented by ``parser.Reader``."""
 
     @abstractmethod
     def item(self) -> Node:

@@ -232,7 +232,7 @@ def _group(text: str, at: int) -> tuple[str, int]:
 
 
 def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -> None:
-    r"""Read the content of ``\text{…}`` and similar: a symbol, a number, a function, a joining word, or words."""
+    r"""Append the tokens of ``\text{…}`` or a similar group: a symbol, number, function, joining word, or words."""
     inner = content.replace("~", " ").strip()
     if not inner:
         return
@@ -278,7 +278,7 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
 _OPENERS = names.CONDITION_STARTS | names.VERBS | names.FILLERS
 """Words that come before a value; letters after such a word are a variable, unless they are a known word."""
 _IN_FORMULAS = _OPENERS | names.FUNCTIONS.keys() | names.CONSTANTS.keys() | names.GREEK | {"max", "min"}
-"""Words that may occur next to a formula."""
+"""Words that may belong to a formula; a text with such a word is not read as prose."""
 
 
 def _is_unit_word(value: str, before: Token) -> bool:

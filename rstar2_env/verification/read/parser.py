@@ -153,7 +153,7 @@ class Reader(Factors):
         return None
 
     def _starts_condition(self, text: str) -> bool:
-        """Whether an item such as "where k is an integer" or, after another, "any integer n" begins here."""
+        """Whether words, the next token, begin a condition: "where k is an integer"; later also "any integer n"."""
         first = text.split()[0]
         if self.at == 0:
             return first in names.CONDITION_STARTS - {"given"}  # "given expression equals 5" is a label

@@ -41,9 +41,9 @@ _OF_PERCENT = re.compile(
     r"(?<!\d )per ?cent(?:age)?(?: of)?(?: the)? (?:(?:did|do|does|will) [^.?!]*(?<! or) (?=[a-z]+\?))?"
     r"([a-z]+)\b(?! or\b)"
 )
-"""Pattern of the change that a question asks for in percent ("percentage increase"); not of a choice of two changes."""
+"""Pattern of the noun after "percent" or "percentage" ("percentage increase"), but not of "percent increase or …"."""
 _ASKED = re.compile(r"\bhow many (?:[a-z-]+ ){0,2}?([a-z]+(?<!s)s)\b")
-"""Pattern of the plural after "how many": the question counts it, even if elsewhere the word changes a number."""
+"""Pattern of the plural after "how many"; the word counts as known even if it is one of the ``OPERATORS``."""
 _PREPOSITIONS = word_set("a as at in")
 """Prepositions and articles that are also symbols of units."""
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")

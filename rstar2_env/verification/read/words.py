@@ -262,7 +262,7 @@ def number(text: str) -> int | Fraction | None:
 
 
 def with_digits(text: str) -> str | None:
-    """Write the numbers in "seven dollars and fifty cents" as digits; ``None`` if the text begins otherwise."""
+    """Write the numbers in "seven dollars and fifty cents" as digits; ``None`` if the first word is not a number."""
     words, made, at = text.split(), list[str](), 0
     while at < len(words):
         end = next((end for end in range(len(words), at, -1) if number(" ".join(words[at:end])) is not None), at)

@@ -132,7 +132,7 @@ class Arithmetic:
 
 
 def _both(operation: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
-    """Apply an operation to two values, both exact, both real or both complex."""
+    """Apply an operation to two values; if they differ in kind (exact, real, complex), convert one of them."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return bounded(operation(left, right))
     if isinstance(left, acb) or isinstance(right, acb):

@@ -302,7 +302,7 @@ def _minor(calc: Evaluator, rows: list[list[Value]]) -> Value:
 
 
 Operation = Callable[[Evaluator, tuple[Node, ...]], Value]
-"""Function that evaluates an operation; its arguments are the trees of the operation's arguments."""
+"""Function that computes an operation's value, given the evaluator and the trees of the operation's arguments."""
 
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("add", "mixed"), lambda calc, args: reduce(calc.add, map(calc.value, args))),

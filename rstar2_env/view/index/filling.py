@@ -120,7 +120,10 @@ class Filler:
             self._count_stale(stale)
 
     def _count_stale(self, more: int) -> None:
-        """Count stale rows of the full-text index. Single rows cannot be removed; if most are stale, rebuild it."""
+        """Add ``more`` to the count of stale rows in the full-text index, and rebuild it if most rows are stale.
+
+        Rows of removed episodes are stale; single rows cannot be deleted from this index.
+        """
         stale = int(_meta(self._db, "stale") or 0) + more
         (live,) = self._db.execute("SELECT count(*) FROM episodes").fetchone()
         if stale > max(live, 1000):

@@ -159,7 +159,7 @@ class _Splitter:
 
 
 def _members(file: IO[bytes], start: int) -> Iterator[LineBatch]:
-    """Yield the lines of consecutive gzip members; the last batch of each member has its end offset."""
+    """Yield the lines of consecutive gzip members; only a member's last batch has an ``after``: the member's end."""
     rest = b""
     while True:
         reader, splitter, read = zlib.decompressobj(wbits=31), _Splitter(start), 0

@@ -65,7 +65,7 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[st
 
 
 def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str) -> int | None:
-    """Return the step to compare; ``None`` for all training steps."""
+    """Return the step to compare for run ``name``, "a" or "b"; ``None`` for all training steps."""
     text = params.get(f"{name}_step") or params.get(f"step_{name}") or ""
     if text:
         if not text.isdecimal() or len(text) > 12:
@@ -78,7 +78,7 @@ def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str) -> 
 
 
 def _side(index: RunIndex, split: str, step: int | None) -> dict[str, Side]:
-    """Return the results of a run for each problem, by name."""
+    """Return a run's results on each problem, by the problem's name."""
     with index.reading() as db:
         return CACHE.find((index.file, version_of(db), "side", split, step), lambda: _problems(db, split, step))
 
@@ -117,7 +117,7 @@ def _row(name: str, a: Side, b: Side) -> dict[str, Any]:
 
 
 def _figures(rows: list[dict[str, Any]], sides: list[dict[str, Side]], key: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the means over the shared problems, and their difference with a 95 % interval."""
+    """Return the means over the shared problems, and their difference with a 95 % interval, cached under ``key``."""
     both = [row for row in rows if row["difference"] is not None]
     a = np.array([row["a"]["success"] for row in both], dtype=np.float64)
     b = np.array([row["b"]["success"] for row in both], dtype=np.float64)

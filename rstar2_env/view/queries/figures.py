@@ -84,7 +84,7 @@ def warm_cache(index: RunIndex) -> None:
 
 
 def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """Return, for each step, the number of calls by status; of episodes by end and reason; and of groups by round.
+    """Count, at each step, the calls by status, the episodes by end and by reason, and the groups by round.
 
     Args:
         index: Index of the run.

@@ -269,7 +269,7 @@ def _statuses(text: str) -> int:
 
 
 def _named_statuses(text: str) -> list[str]:
-    """Return the statuses in a value of a filter, with those that ``error`` stands for."""
+    """Return the statuses in a filter's value, separated by commas; ``error`` stands for all statuses in ``ERRORS``."""
     names = text.split(",")
     if unknown := [name for name in names if name not in (*STATUSES, "error")]:
         raise ConfigurationError(

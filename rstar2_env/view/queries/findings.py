@@ -18,8 +18,8 @@ _WAIT_S = 0.3
 _ASK_S = 2.0
 """Seconds after which the page repeats a request whose findings are still being computed."""
 _SHARE = 20.0
-"""Factor for a run in progress: its findings are kept for at least this many times the seconds that their computation
-took. Each computation reads the whole run, so computations then take at most one twentieth of the time."""
+"""Minimum time for which findings of a run in progress are kept, as a multiple of the time that their computation took:
+each computation reads the whole run, and with this factor computations take at most one twentieth of the time."""
 
 
 def findings_of(path: Path, name: str) -> dict[str, Any]:

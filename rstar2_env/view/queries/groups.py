@@ -118,7 +118,7 @@ def _place_of(db: sqlite3.Connection, number: int) -> tuple[Any, ...]:
 
 
 def _row(db: sqlite3.Connection, number: int) -> dict[str, Any]:
-    """Return the table row of the group that contains an episode."""
+    """Return the table row of the group that contains the episode with the id ``number``."""
     split, step, round_, group = place = _place_of(db, number)
     problem, task, question = db.execute(
         f"SELECT p.name, p.task, p.question FROM {FROM} WHERE e.id = ?", (number,)

@@ -64,7 +64,9 @@ def neighbour_of(
 
 
 def read_key(key: str) -> tuple[str, int, int, int]:
-    """Parse the key of an episode, such as ``train-3-17``, into split, step, line and rank.
+    """Parse the key of an episode, ``SPLIT-STEP-LINE``; return its split, step, line and rank.
+
+    The rank is that of the process that wrote the episode; a key without a rank, such as ``train-3-17``, has rank 0.
 
     Raises:
         ConfigurationError: The key is invalid.

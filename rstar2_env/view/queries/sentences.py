@@ -21,7 +21,7 @@ _ACTIVITIES = {
 }
 """Name, in sentences, of each part of a step's time."""
 _PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
-"""Parts of a step that run during training if episodes are played ahead; the step then takes only the wait for them."""
+"""Parts of a step that overlap with training if episodes are played ahead; then only the wait for them counts."""
 _COLLAPSING = {
     "policy/entropy": "entropy",
     "rollout/tokens": "tokens per episode",

@@ -1,4 +1,4 @@
-"""The tokens of a training row, with their texts if the run's tokenizer is available on this machine."""
+"""The tokens of a training episode, with their texts if the run's tokenizer is available on this machine."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
 
 
 def _stated(gold: Node, question: str) -> tuple[Node, ...]:
-    """Return the question's conditions, with the domain of the function in the gold's label, such as f in ``f(x)``."""
+    """Return the question's conditions; a gold label ``f(x)`` adds the domain that the question states for f."""
     found: list[Node] = list(stated(question))
     for item in items_of(without_condition(gold)):
         match item.label:

@@ -115,7 +115,7 @@ def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
 
 
 def _of_words(letter: Sym, words: set[str]) -> Iterable[Relation]:
-    """Iterate over the relations in words about one letter."""
+    """Iterate over the relations, such as ``n > 0``, that words such as "positive" state about a letter."""
     kinds = [_SETS[word.removesuffix("s")] for word in words if word.removesuffix("s") in _SETS]
     for kind in sorted(set(kinds) - {"R"} or set(kinds)):
         # "positive integers" become the set N; "positive reals" become an inequality.

@@ -122,7 +122,7 @@ class EpisodesScreen(RunScreen[None]):
         self.query_one(RowTable).restart()
 
     def _filter(self) -> str:
-        """Return the filter in its typed form."""
+        """Return the filter as a user would type it: ``NAME=VALUE&NAME=VALUE``."""
         chosen = {name: value for name, value in self.params.items() if name not in ("q", "sort")}
         return urlencode(chosen, quote_via=quote, safe=",:/* ")
 

@@ -1,4 +1,4 @@
-"""``RunScreen``: base class of the screens, with a heading line, navigation, a window of keys, and live updates."""
+"""``RunScreen``: base class of the screens: a heading line, navigation, a pop-up of the key bindings, live updates."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
     """
 
     MORE: ClassVar[tuple[str, ...]] = ()
-    """Additional lines for the window of keys, below the list of keys."""
+    """Additional lines below the list of key bindings in the pop-up."""
 
     def __init__(self, answers: Answers, run: str = "") -> None:
         super().__init__()
         self.answers, self.run_name = answers, run
 
     def compose(self) -> ComposeResult:
-        """Create the heading line, the body, and the footer with the keys."""
+        """Create the heading line, the body, and the footer with the key bindings."""
         yield Static(markup=False, id="head")
         yield from self.body()
         yield Footer(show_command_palette=False)
@@ -83,7 +83,7 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
         self.dismiss()
 
     def action_keys(self) -> None:
-        """Show the window with the keys of this screen."""
+        """Show the window that lists the key bindings of this screen."""
         table = Table.grid(padding=(0, 2))
         listed: set[tuple[str, str]] = set()
         for bound in self.active_bindings.values():

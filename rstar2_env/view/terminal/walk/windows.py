@@ -1,4 +1,4 @@
-"""Modal windows: text input, a list of choices, the keys; and the messages of failed queries."""
+"""Modal windows: text input, a list of choices, the key bindings; and the messages of failed queries."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ChoiceWindow(ModalScreen[str | None]):
 
 
 class KeysWindow(ModalScreen[None]):
-    """A window that lists the keys of a screen.
+    """A window that lists the key bindings of a screen.
 
     Args:
         parts: Content of the window.
@@ -124,7 +124,7 @@ class KeysWindow(ModalScreen[None]):
         self._parts = parts
 
     def compose(self) -> ComposeResult:
-        """Create the list of keys."""
+        """Create the list of key bindings."""
         with VerticalScroll(classes="window") as window:
             window.border_title = "Keys"
             window.border_subtitle = "esc close"
