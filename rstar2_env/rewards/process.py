@@ -36,7 +36,8 @@ class Process(CheckedOptions):
     Attributes:
         of: Scores each turn: ``"statuses"`` (the share of calls without error), ``"turn_rewards"`` (the environment's
             rewards), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
-        bound: ``"clip"``, ``"delta"`` or ``"both"``.
+        bound: ``"clip"`` replaces a score r with min(r - eta, 0); ``"delta"`` subtracts the score of the next turn, if
+            there is one; ``"both"`` clips and then subtracts.
         eta: Threshold of the clip: a higher score counts as 0.
         credit: ``"episode"`` adds the sum of all bounded scores to the episode's reward; ``"turns"`` adds the sum
             of the bounded scores of a turn and all later ones to the advantage of the turn's tokens.

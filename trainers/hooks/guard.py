@@ -37,7 +37,7 @@ class Guard(SavedAttributes, RunHook):
         low: Lower bound; ``None`` for no bound.
         high: Upper bound; ``None`` for no bound.
         patience: Number of consecutive logs outside the bounds after which the hook acts.
-        action: ``"warn"``, ``"save"`` or ``"stop"``.
+        action: ``"warn"`` only writes a note; ``"save"`` also requests a checkpoint; ``"stop"`` then ends the run.
     """
 
     metric: str = "kl"

@@ -272,8 +272,8 @@ class OptimOptions:
         weight_decay: Weight decay of AdamW.
         max_grad_norm: Largest gradient norm; larger gradients are clipped to it. 0 disables clipping.
         updates_per_rollout: Optimization passes over each batch of episodes.
-        minibatches: Number of parts into which the groups of a rollout are divided, over all processes, one optimizer
-            step each; a rollout with fewer groups takes one step for each group.
+        minibatches: Number of parts into which the groups of a rollout, over all processes, are divided. Each part is
+            one optimizer step; a rollout with fewer groups takes one step for each group.
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
             its own pass. On a CPU, a pass also keeps at most 0.5 GiB of activations.
         share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
