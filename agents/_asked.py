@@ -32,8 +32,8 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     """Create the inner agent of another agent.
 
     Args:
-        written: A name with options, optionally in parentheses; a class or function that creates an agent; or an agent,
-            which is copied.
+        written: A name, optionally with options (``"policy:model=m"`` or ``"policy(model=m)"``); a class or function
+            that creates an agent; or an agent, which is copied.
         dialect: The environment's dialect; passed to an agent that has an argument ``dialect``.
 
     Raises:
@@ -159,8 +159,8 @@ class Asked:
         """Yield candidate turns; each is requested when the iterator advances.
 
         At the first turn, each candidate comes from a new copy of the agent with a different seed. At later turns, each
-        comes from a copy of the agent whose turn was kept; without ``reseed(seed)`` these copies would repeat each
-        other, so only one candidate is requested. Unusable replies are skipped.
+        comes from a copy of the agent whose turn was kept, with a new seed. If this agent has no method
+        ``reseed(seed)``, all copies would write the same turn, so only one is requested. Unusable replies are skipped.
 
         Args:
             observation: The last observation of the environment.
@@ -188,7 +188,7 @@ class Asked:
             raise unusable
 
     def keep(self, one: Try) -> str:
-        """Choose the turn to play, continue the episode with the agent that wrote it, and return the turn."""
+        """Return this candidate's turn, to be played, and continue the episode with the agent that wrote it."""
         self._leader = one.agent
         return one.turn
 

@@ -31,7 +31,7 @@ class TheirAgent(LoopAgent):
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"native"``: the agent receives the environment's tools in the form of its framework. ``"text"``: it
-            receives no tools, and its final output is played unchanged, with calls in the environment's dialect.
+            receives no tools, but writes calls in the environment's dialect; each final output is played unchanged.
         dialect: The environment's dialect.
 
     Raises:

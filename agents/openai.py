@@ -31,9 +31,8 @@ class OpenAIChat:
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"text"``: the model writes calls in the environment's dialect, as in training. ``"native"``: requests
-            contain the environment's tools, and native calls and their results are converted from and to the dialect.
-        temperature: Sampling temperature. For this option, ``top_p`` and ``max_tokens``, ``None`` means the endpoint's
-            default.
+            contain the environment's tools; native calls are converted to the dialect's text, and results back.
+        temperature: Sampling temperature; ``None`` means the endpoint's default, for ``top_p`` and ``max_tokens`` too.
         top_p: Probability mass of nucleus sampling, 0 to 1.
         max_tokens: Maximum number of tokens of one turn.
         stop: Strings at which the endpoint ends a turn; they are not part of the turn.

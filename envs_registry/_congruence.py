@@ -24,7 +24,7 @@ class Congruence:
         self._largest = largest
 
     def case_generator(self, seed: int) -> dict[str, int]:
-        """Return the instance of a seed."""
+        """Return the instance that a seed generates."""
         rng = random.Random(seed)
         m = rng.randint(2, self._largest)
         a, x = rng.randrange(1, m), rng.randrange(m)

@@ -56,7 +56,7 @@ class Negotiate(Game):
         return self.rounds + 5
 
     def start(self, seed: int) -> Negotiation:
-        """Return the negotiation of a seed: 8 to 12 items, worth 30 to each side."""
+        """Return the negotiation that a seed generates: 8 to 12 items whose values add up to 30 for each side."""
         return negotiation(seed, self.rounds, self.reveal)
 
 

@@ -62,7 +62,7 @@ class Thinker(Asking):
         raise NotImplementedError
 
     def read(self, text: str) -> str | None:
-        """Return the answer in a reply, in the dialect or after "Answer:"; ``None`` if there is none."""
+        """Return a reply's answer, marked as the dialect requires or by "Answer:"; ``None`` if there is none."""
         found = self._dialect.answer([text])
         if found is not None:
             return found

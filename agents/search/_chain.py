@@ -48,7 +48,7 @@ class ThoughtChain:
     answer: str | None = None
 
     def prompt(self, task: str, hint: str = "") -> str:
-        """Return a prompt with the question, the work so far, and the instruction."""
+        """Return a prompt: the question, the steps so far, the hint if there is one, and the instruction ``task``."""
         work = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1)) or "(nothing yet)"
         return "\n\n".join(part for part in (self.question, f"Work so far:\n{work}", hint, task) if part)
 

@@ -1,7 +1,8 @@
 """Q-network of the agent ``navigator``, in NumPy, with 2,566 parameters; ``_navigator_training`` trains its weights.
 
-A dueling network of three layers: the seven scores become 32 features, from which two heads with a hidden layer each
-compute a value V and five advantages A: ``Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)`` (Wang et al., arXiv 1511.06581).
+A dueling network of three layers: the seven scores that the model gives its own work become 32 features, from which two
+heads with a hidden layer each compute a value V and five advantages A: ``Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)``
+(Wang et al., arXiv 1511.06581).
 The parameters are 7*32+32 = 256 for the first layer, 32*32+32 = 1,056 for the hidden layer of each head, and 33 and 165
 for the outputs of the heads: 2,566 in total, as RL of Thoughts states.
 """

@@ -45,7 +45,8 @@ class RapMcts(Thinker):
         width: Number of proposals requested in each state.
         votes: Number of requests to predict an outcome and to judge a step.
         weight: Exploration weight w.
-        output: The answer of the best ``"path"``, or of a ``"vote"`` of all paths weighted by reward.
+        output: ``"path"`` for the best path's answer; ``"vote"`` for the winner of a vote of all paths, weighted by
+            reward.
         tokens: Token budget of an episode, after which the search ends; 0 for no limit.
         dialect: The environment's dialect.
 

@@ -119,7 +119,7 @@ class TacticRouter(Thinker):
         return named[0] if named is not None and named[0] in left else None
 
     def _carry_out(self, route: str) -> str | None:
-        """Request the text of a tactic; return the turn that calls the tool, or ``None`` if the result is complete."""
+        """Request the text of a tactic; return a turn that runs its program, or ``None`` if nothing is to be run."""
         reply = self._asked.ask(self._prompt(TACTICS[route])).strip()
         result = reply or "It failed."
         if route != "text":

@@ -66,7 +66,7 @@ def files(what: Exported) -> dict[str, str]:
     """Return the files of a task.
 
     Raises:
-        ConfigurationError: An episode continues after a text, or an unlimited source is given without ``episodes``.
+        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
     """
     name = what.name
     docs = single_turn_docs(what, "lm-evaluation-harness")

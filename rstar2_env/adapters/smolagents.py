@@ -24,7 +24,7 @@ except ImportError as error:
     raise MissingExtraError("smolagents", "The adapter 'smolagents'") from error
 
 _MOST_STEPS = 100
-"""Limit of steps in one run. The environment's budgets end an episode earlier; this limits calls outside it."""
+"""Limit of steps in one run. The environment's budgets end an episode earlier; this limits calls of other tools."""
 _TYPES = ("string", "boolean", "integer", "number", "array", "object")
 
 

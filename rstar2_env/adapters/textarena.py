@@ -29,7 +29,7 @@ except ImportError as error:
     raise MissingExtraError("textarena", "The adapter 'textarena'") from error
 
 Opponent = Callable[[str], str]
-"""TextArena's own agent protocol: a function from the seat's observation to its move."""
+"""TextArena's own agent protocol: a function from a player's observation to that player's move."""
 
 
 class TextArenaEnv(ForeignEnv):

@@ -184,7 +184,7 @@ def hand_in(
 
 
 def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
-    """Return rows for ``datasets.Dataset.from_list``: an empty prompt, which the environment extends; reset options.
+    """Return rows for ``datasets.Dataset.from_list``: an empty prompt, to be extended, and the options of ``reset``.
 
     Args:
         env: A registered id.

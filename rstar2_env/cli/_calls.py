@@ -122,8 +122,8 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Return the positional arguments of a form, some of which the user may have given with the flags of the form.
 
-    The values of flags come first, in the order of ``flags``. If a flag is missing, its value is one of the words
-    without a flag; so these words follow, and then the values of the later flags.
+    The values of flags come in the order of ``flags``. The first missing flag marks the place of the words that the
+    user typed without a flag: they include its value.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])

@@ -52,7 +52,7 @@ class UnknownNameError(Rstar2Error, KeyError):
     """A name is not in its registry.
 
     Args:
-        kind: Kind of part that the name should refer to ("agent"), for the message.
+        kind: Kind of part that the name should refer to ("agent"), for the error message.
         name: The name that is not registered.
         known: All registered names; the message suggests the nearest.
         cutoff: Least similarity of a suggested name, as in ``difflib.get_close_matches``.

@@ -15,7 +15,7 @@ def needs_torch(what: str) -> Iterator[None]:
     """Name the extra ``train`` if the block cannot import torch, transformers or another package of the extra.
 
     Args:
-        what: Subject of the message, the feature that needs the packages.
+        what: The feature that needs the packages, as the subject of the error message.
 
     Raises:
         MissingExtraError: A package of the extra is not installed.

@@ -121,7 +121,7 @@ class _Bounds:
         trust: Whether any text may name code.
         own_files: Whether a file of options that the user named is trusted like the user's own text.
         flag: Whether the caller has an option ``trust``, so that messages can suggest it.
-        found: Data that was read, by file, for messages.
+        found: Data that was read, by file, for error messages.
     """
 
     texts: list[tuple[str, tuple[Path, ...]]]
@@ -138,7 +138,7 @@ _active: _Bounds | None = None
 def bounds(
     texts: Iterable[str] = (), *, trust: bool = False, own_files: bool = False, flag: bool = True
 ) -> Iterator[None]:
-    """Within the block, allow only these texts to name code.
+    """Within the ``with`` block, let only the given texts name code to import.
 
     Within another such block, this has no effect, since only the outermost caller knows which texts the user typed.
 
@@ -204,7 +204,7 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
     Options that this user recorded in the same folder are trusted.
 
     Args:
-        path: The file or the folder, for the message.
+        path: The file or the folder, for the error message.
         values: Everything that was read from the file.
         only: The part of ``values`` that is used; ``None`` if all of it is used.
 
@@ -314,7 +314,7 @@ def _refused(said: str) -> UntrustedError:
 
 
 def _place_of(written: str) -> str:
-    """Return the data file that contains ``written``, with the option there, for messages; "A file" if unknown."""
+    """Return the data file that contains ``written``, with the option, for error messages; "A file" if unknown."""
     assert _active is not None
     for path, values in reversed(_active.found):
         for place, value in _texts(values):

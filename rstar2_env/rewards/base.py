@@ -171,7 +171,7 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
 
     Args:
         ctx: The context.
-        name: Name of the component, for messages.
+        name: Name of the component, for error messages.
 
     Raises:
         ConfigurationError: The context has no problem, or the problem has no gold answer.

@@ -31,7 +31,7 @@ def need_tokens(episode: Episode, name: str) -> None:
 
     Args:
         episode: The episode.
-        name: Name of the component that counts tokens, for the message.
+        name: Name of the component that counts tokens, for the error message.
 
     Raises:
         ConfigurationError: The episode has no token ids.

@@ -22,8 +22,8 @@ def untouched(case: str = "", advice: str = _ADVICE) -> Iterator[None]:
     A random draw changes the state, so this finds both code that seeds the state and code that draws from it.
 
     Args:
-        case: Description of the case, for the message.
-        advice: Advice to the author of the part, for the message.
+        case: Description of the case, for the error message.
+        advice: Advice to the author of the part, for the error message.
     """
     before = random.getstate(), pickle.dumps(np.random.get_state())
     yield
@@ -40,7 +40,7 @@ def require_own_randomness(play: Callable[[], Any], advice: str) -> None:
 
     Args:
         play: The function; its two results must be equal.
-        advice: Advice to the author of the part, for the message.
+        advice: Advice to the author of the part, for the error message.
     """
     results = []
     for seed in (1, 2):

@@ -30,7 +30,7 @@ def run_checks(
     """Run every check, and raise one error that lists the checks that failed.
 
     Args:
-        what: Name of the part under test, for the message.
+        what: Name of the part under test, for the error message.
         checks: Functions of the harness, by name; each raises if its clause does not hold.
         harness: Object that makes the part under test; passed to every check.
         skip: Names of checks to leave out.

@@ -92,7 +92,7 @@ _TYPES = {
     "expected": "true or false",
     "categories": "a list of strings",
 }
-"""Descriptions of the types of a line's fields, for messages."""
+"""Descriptions of the types of a line's fields, for error messages."""
 
 
 def _read_pair(line: str, path: Path, number: int) -> Pair:

@@ -93,7 +93,7 @@ def read_devices(text: str, *, cores: bool = False, option: str | None = None) -
     Args:
         text: Numbers and ranges, separated by commas.
         cores: Whether the numbers are CPU cores.
-        option: Name of the option that gives the text, for messages.
+        option: Name of the option that gives the text, for error messages.
 
     Raises:
         ConfigurationError: The text cannot be parsed, a number is repeated, or this process may not use a core.

@@ -51,7 +51,7 @@ def over_slot(slot: str, base: Any, written: Any) -> Any:
     """Merge a part, or a list of parts, over the current content of a slot.
 
     Args:
-        slot: Name of the slot, for messages.
+        slot: Name of the slot, for error messages.
         base: The current content: a ``Part`` or ``None``; for the slots in ``LISTS``, a list of parts.
         written: A part in any form, or a mapping of options for the current part; in lists, a list of parts in any
             form, or a mapping from names of parts to options. ``None`` changes nothing.

@@ -159,7 +159,7 @@ def sizes_in(found: Any, name: str, *, where: str) -> Architecture:
     Args:
         found: The content of ``config.json``.
         name: Name of the model.
-        where: Origin of the configuration, for messages.
+        where: Origin of the configuration, for error messages.
 
     Raises:
         ConfigurationError: A size is missing, or the type is not in ``FAMILIES``.

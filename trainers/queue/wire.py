@@ -30,7 +30,7 @@ class Gone:
     """Message about a process that failed or ended; it applies to every round.
 
     Args:
-        why: Reason why the process is gone, for messages.
+        why: Reason why the process is gone, for error messages.
     """
 
     def __init__(self, why: str) -> None:

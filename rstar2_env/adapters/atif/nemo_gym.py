@@ -110,7 +110,7 @@ class _Steps:
         self._add_tokens(item, place)
 
     def add_message(self, source: str, text: str, *, copied: bool) -> None:
-        """Add a message. A message of the policy completes its current reply if that has only reasoning so far."""
+        """Add a message; the policy's message joins the last step if that is a reply with nothing but reasoning."""
         if source == "agent":
             self._reply(copied, lambda step: not {"message", "tool_calls", "observation"} & set(step))
             self.made[-1]["message"] = text
@@ -185,7 +185,10 @@ def _output(response: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _end(row: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``end``, and ``error`` if the episode does not count; return {} if the environment ended the episode."""
+    """Return the fields that describe how an episode ended: ``end``, and ``error`` if the episode is excluded.
+
+    The result is {} in the normal case, in which the environment ended the episode.
+    """
     error = optional(response, "error", "response", read.mapping)
     masked = optional(row, "mask_sample", "", read.truth)
     if masked is None:  # older servers have the field in ``instance_config``

@@ -106,7 +106,7 @@ def read_trajectory(trajectory: Any) -> Imported:
 
 
 def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON record of an episode, computed from the standard fields of a checked trajectory."""
+    """Return the JSON record of an episode, from a trajectory's standard fields, which must be valid."""
     messages: list[dict[str, str]] = []
     turns: list[dict[str, Any]] = []
     row = plain_row(trajectory)

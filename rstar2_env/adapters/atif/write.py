@@ -142,7 +142,7 @@ def _call_extra(told: Any, problem: Any) -> dict[str, Any]:
 
 
 def _results(role: str, text: str, step: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Split a message after a turn into one result per call; if the numbers differ, return the text as one result."""
+    """Split the message after a turn into one result per call; if that is impossible, return it as one result."""
     calls = [call["tool_call_id"] for call in step.get("tool_calls", ())]
     pieces = text.replace(_BETWEEN, "</tool_response>\0<tool_response>").split("\0") if "\0" not in text else [text]
     if len(pieces) != len(calls):

@@ -28,7 +28,7 @@ class ServedEnv:
 
     Args:
         env: The environment that the framework plays.
-        name: Name of the framework, for messages.
+        name: Name of the framework, for error messages.
 
     Attributes:
         env: The given environment.

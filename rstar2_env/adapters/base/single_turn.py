@@ -36,10 +36,10 @@ def single_turn_docs(what: Exported, target: str) -> list[dict[str, Any]]:
 
     Args:
         what: The environment and the number of problems.
-        target: Name of the framework, for messages.
+        target: Name of the framework, for error messages.
 
     Raises:
-        ConfigurationError: An episode continues after a text, or an unlimited source is given without ``episodes``.
+        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
     """
     single = _single(what.env, what.options)
     made = make_env(what.env, wrappers=what.wrappers, **single)

@@ -85,7 +85,7 @@ def files(what: Exported) -> dict[str, str]:
     """Return the files of all tasks, each task in a folder of its own.
 
     Raises:
-        ConfigurationError: An episode continues after a text, or an unlimited source is given without ``episodes``.
+        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
     """
     docs = single_turn_docs(what, "Harbor")
     made: dict[str, str] = {}

@@ -116,7 +116,7 @@ def _is_json(run: str) -> bool:
 
 
 def _unseen(line: ShellLine) -> str | None:
-    """Return a word of a line that writes where the tests cannot see it, or where nothing can be written; or ``None``.
+    """Return a word that names files that the tests do not see, or a read-only target of a redirection; or ``None``.
 
     The tests do not see the temporary folder and the home folder (``git --global`` writes there). Programs and settings
     of the sandbox (``/usr``, ``/etc``) are read-only, so a redirection to them cannot work.

@@ -84,7 +84,7 @@ _SECTIONS = {"rstar2_env": "options"} | {
 
 
 _FOR_CALLERS = frozenset({"rstar2_env.core.files.given_path"})
-"""Modules with checks for other modules: the module that calls a check counts as the one that raised its error."""
+"""Modules that check values for other modules; an error from such a check counts as raised by the check's caller."""
 
 
 def section_of(module: str) -> str:

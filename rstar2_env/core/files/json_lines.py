@@ -25,7 +25,7 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
 
     Args:
         path: The file.
-        what: Description of a valid line, for the message ("an episode of an evaluation").
+        what: Description of a valid line, for the error message ("an episode of an evaluation").
 
     Raises:
         ConfigurationError: A line is not JSON, or the file cannot be read.

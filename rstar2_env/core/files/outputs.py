@@ -66,7 +66,7 @@ def check_folder(
     Args:
         folder: The folder. If it does not exist, its nearest existing parent must be writable.
         kind: Kind of the output; a key of ``KINDS``.
-        option: Name of the option that sets the folder, for messages.
+        option: Name of the option that sets the folder, for error messages.
         resume: Whether an earlier output of this kind is continued; ``None`` if this kind cannot be continued.
         overwrite: Whether an earlier output of this kind is replaced; ``None`` if this kind cannot be replaced.
         inputs: Options of the command. Each text in them that is a path names an input, which is never replaced.
@@ -115,7 +115,7 @@ def begin_folder(folder: Location, kind: str, *files: str, resume: bool = False,
         kind: Kind of the output.
         *files: Files that will be written, as for ``list_files``.
         resume: Keep the earlier output.
-        option: Name of the option that sets the folder, for messages.
+        option: Name of the option that sets the folder, for error messages.
 
     Raises:
         ConfigurationError: See ``check_folder``.
@@ -173,7 +173,7 @@ def check_file(
 
     Args:
         path: The file.
-        option: Name of the option that sets the file, for messages.
+        option: Name of the option that sets the file, for error messages.
         resume: Whether an existing file is continued; ``None`` if its kind of content cannot be continued.
         overwrite: Whether an existing file is replaced.
         inputs: As for ``check_folder``.
@@ -239,7 +239,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
     Args:
         output: The file or folder to write.
         inputs: As for ``check_folder``.
-        option: Name of the option that sets the output, for messages.
+        option: Name of the option that sets the output, for error messages.
 
     Raises:
         ConfigurationError: An input would be replaced.

@@ -22,7 +22,7 @@ from rstar2_env.core.telemetry import endpoint_span
 
 _NOT_FOUND = 404
 _NAMED = re.compile(r"\bmodel\b|model_not_found|\bresponse\b|\bresp_", re.IGNORECASE)
-"""Matches an answer with status 404 if a model or an earlier response does not exist, rather than the address."""
+"""Matches the text of a 404 answer whose cause is a missing model or earlier response, not a wrong address."""
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
 
@@ -49,7 +49,7 @@ class ChatEndpoint:
         retries: Attempts after the first, on temporary failures: overload (408, 409, 425, 429, 5xx), a lost connection.
         retry_timeouts: Whether a request that timed out is retried too.
         max_bytes: Maximum length of an answer, in bytes; a longer answer is an error.
-        option: Name of the caller's option that holds ``base_url``, for messages.
+        option: Name of the caller's option that holds ``base_url``, for error messages.
         pace: Decides when each attempt may be sent; ``None`` sends at once.
         api: The API that the endpoint speaks.
         reasoning: How reasoning is kept between turns; only ``api="responses"`` can keep it.
@@ -189,7 +189,7 @@ def served_model(
         base_url: The endpoint up to and including its version.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Longest wait for the answer, in seconds.
-        option: Name of the option that gives the address, for messages.
+        option: Name of the option that gives the address, for error messages.
 
     Raises:
         ConfigurationError: ``base_url`` is not an address, or the endpoint does not serve exactly one model; then the

@@ -97,7 +97,7 @@ def option(
         above: A number must be larger than this.
         below: A number must be smaller than this.
         choices: All valid values.
-        unit: Unit of a number ("seconds"), for the message.
+        unit: Unit of a number ("seconds"), for the error message.
         finite: Whether to refuse infinities; NaN is always refused.
         repr: Whether the record's ``repr`` shows it.
     """
@@ -204,7 +204,7 @@ def parse_options(written: Iterable[str], *, flag: str = "") -> dict[str, Any]:
 
     Args:
         written: The ``name=value`` pairs.
-        flag: Text that precedes each pair on the command line (``"--set env."``), for messages about the options.
+        flag: Text that precedes each pair on the command line (``"--set env."``), for error messages about the options.
 
     Raises:
         ConfigurationError: A pair is not ``name=value``, or a name is repeated.
@@ -252,7 +252,7 @@ def typed_options(
 
 
 def nested_options(name: str, value: Any) -> dict[str, Any]:
-    """Return the value of an option that holds another part's options, as a dict whose texts are not parsed yet.
+    """Return the value of an option that holds another part's options, as a dict whose string values are left unparsed.
 
     Raises:
         ConfigurationError: The option is neither a dict nor a JSON object.

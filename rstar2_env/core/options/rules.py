@@ -36,7 +36,7 @@ class Rule:
         above: A number must be larger than this.
         below: A number must be smaller than this.
         choices: All valid values.
-        unit: Unit of a number ("seconds"), for the message.
+        unit: Unit of a number ("seconds"), for the error message.
         finite: Whether to refuse infinities; NaN is always refused.
     """
 

@@ -24,7 +24,7 @@ class Typed(str):
 
     Args:
         text: The value.
-        typed: The option as it was typed (``--sharding``), for messages; empty if it was not typed there.
+        typed: The option as it was typed (``--sharding``), for error messages; empty if it was not typed there.
     """
 
     __slots__ = ("typed",)

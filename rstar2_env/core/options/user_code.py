@@ -39,7 +39,7 @@ class Shape:
 
     Attributes:
         fits: Whether an object looks like such a part.
-        words: A description of such a part, for messages: "a class with reset and act".
+        words: A description of such a part, for error messages: "a class with reset and act".
         strict: Whether an object that does not fit is refused even if the user names it. Otherwise a named callable is
             accepted, because it may create the part.
     """
@@ -92,7 +92,7 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
 
     Args:
         own: Location of the part.
-        kind: Kind of the part, for messages ("agent").
+        kind: Kind of the part, for error messages ("agent").
         shape: How to recognize a part of this kind; without it a file must be given with the part's name.
         registered: Registered parts of this kind; a file may have registered its own.
 

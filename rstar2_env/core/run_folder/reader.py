@@ -313,7 +313,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number that ``float`` accepts; an integer may have too many digits."""
+    """Whether a value is a number that ``float`` can represent; false for an integer that is too large for it."""
     try:
         return isinstance(value, (int, float)) and float(value) is not None
     except OverflowError:

@@ -58,7 +58,7 @@ class Meter:
 
     Args:
         limits: The budgets and prices.
-        url: The endpoint, for messages.
+        url: The endpoint, for error messages.
 
     Attributes:
         tokens: Number of tokens so far.

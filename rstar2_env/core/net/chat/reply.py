@@ -102,7 +102,7 @@ def read_reply(answer: Any, url: str) -> ChatReply:
 
     Args:
         answer: The endpoint's answer, as JSON.
-        url: The endpoint, for the message.
+        url: The endpoint, for the error message.
 
     Raises:
         ServiceError: The answer is not a chat completion.

@@ -73,7 +73,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
 
 def problem_of(answer: Any) -> tuple[str, str] | None:
-    """Return why a response failed, and ``passing`` if another attempt may succeed, else ""; ``None`` if it did not."""
+    """Return why a response failed, and ``passing`` if a retry may succeed, else ""; ``None`` if it did not fail."""
     if not isinstance(answer, Mapping) or answer.get("status") != "failed":
         return None
     error = answer.get("error")
@@ -89,7 +89,7 @@ def read_response(answer: Any, url: str) -> ChatReply:
 
     Args:
         answer: The endpoint's answer, as JSON.
-        url: The endpoint, for the message.
+        url: The endpoint, for the error message.
 
     Raises:
         ServiceError: The answer is not a response, or its status is neither ``completed`` nor ``incomplete``.

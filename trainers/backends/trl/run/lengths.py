@@ -62,7 +62,7 @@ def check_fits(tokens: int, engine: Engine, *, prompt: int = 1, option: str = "m
         tokens: Token budget of an episode.
         engine: Generates the episode.
         prompt: Number of tokens of the prompt.
-        option: Name of the budget's option, for the message.
+        option: Name of the budget's option, for the error message.
 
     Raises:
         ConfigurationError: The engine accepts fewer tokens.

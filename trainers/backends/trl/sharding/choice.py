@@ -27,7 +27,7 @@ def chosen_sharding(wanted: str | None, option: str = "run.sharding") -> Shardin
 
     Args:
         wanted: The option's value.
-        option: The option's name, for messages.
+        option: The option's name, for error messages.
 
     Raises:
         ConfigurationError: The option and accelerate's configuration contradict each other, or the configuration
@@ -95,7 +95,7 @@ def check_engine(name: str, sharding: Sharding, *, shares_weights: bool) -> None
     them in every forward pass.
 
     Args:
-        name: Name of the engine, for the message.
+        name: Name of the engine, for the error message.
         sharding: How the weights are sharded.
         shares_weights: Whether the engine computes with the trainer's own module.
 

@@ -79,7 +79,7 @@ class HandoverProbe:
         With sharded weights a forward pass is collective: all processes call this, with the same continuations.
 
         Args:
-            step: Number of optimizer steps done so far, for the message.
+            step: Number of optimizer steps done so far, for the error message.
             generations: One continuation from each engine that has a copy of the weights.
 
         Raises:
