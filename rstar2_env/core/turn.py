@@ -16,16 +16,17 @@ class Turn:
 
     Attributes:
         start: Position in ``Episode.completion_ids`` of the first token that the policy wrote in this turn.
-        stop: Position after the last token. ``start == stop`` if the player does not see tokens.
+        stop: Position after the last token. Equal to ``start`` if the episode has no token ids.
         observation: The last text that the policy saw before this turn; for the first turn, the user's message. It is
             the same object as the message's text, not a copy.
         reward: Reward of the step.
-        statuses: Status of each of the policy's calls in this turn, without injected faults.
+        statuses: Status of each of the policy's calls in this turn; injected faults are left out.
         version: Version of the weights that generated the turn.
         info: ``info`` of the environment's step, as JSON-compatible values.
         entropy: Entropy at the start of the turn, if a rollout part requested it (``Manner.candidates``): the sum of
             -p ln p over the most likely candidates of each of the first tokens, divided by ln of the vocabulary's size.
-        stale: Whether older weights generated the turn, at the request of a rollout part.
+        stale: Whether weights older than the current ones generated the turn, as a rollout part requested
+            (``Manner.stale``).
     """
 
     start: int = 0

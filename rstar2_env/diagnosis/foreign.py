@@ -140,7 +140,10 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 
 
 def _signals(step: StepData) -> dict[str, float]:
-    """Return the number of groups whose rewards differ, and of the other groups by reason; empty without episodes."""
+    """Return the number of groups whose rewards differ (``groups/signal``), and of the others by reason.
+
+    The result is {} if the step has no episodes.
+    """
     groups = step.groups()
     if not groups:
         return {}
@@ -156,7 +159,7 @@ def _signals(step: StepData) -> dict[str, float]:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place and the object of each line."""
+    """Yield each line's place, for error messages, and the JSON object that it holds."""
     if file.suffix == ".json":
         state = _parsed(str(file), file.read_bytes())
         history = state.get("log_history")

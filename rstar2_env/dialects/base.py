@@ -51,7 +51,7 @@ class Dialect(Protocol):
         ...
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Return the number of marked answers in the policy's turns; 0 if none of the marks is complete."""
+        """Return the number of marked answers in the policy's turns; 0 if none of these answers is complete."""
         ...
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:

@@ -141,7 +141,7 @@ class MachineState(CheckedOptions):
         """Create the state from the JSON object that ``dataclasses.asdict`` returned.
 
         Raises:
-            ConfigurationError: A value has the wrong type, or a name is unknown.
+            ConfigurationError: A value has the wrong type, or a key is unknown.
         """
         state = dict(state)
         lists = (("driver", "devices", Gpu), ("torch", "devices", Gpu), ("sandbox", "layers", Capability))

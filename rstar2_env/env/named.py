@@ -107,7 +107,7 @@ def _registered(name: str, env_id: str) -> NamedEnv:
 
 
 def _known_id(env_id: str, written: str) -> str:
-    """Return the registered id; if ``env_id`` has no version, return its highest registered version."""
+    """Return ``env_id``, with its highest registered version if it has none; errors quote the user's ``written``."""
     try:
         namespace, name, version = parse_env_id(env_id)
     except gym.error.Error:

@@ -21,7 +21,7 @@ StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 
 
 def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
-    """Return two entries of ``info``: the number of failed calls and the number of all calls that count.
+    """Return two keys of ``info``: ``tool_errors`` (failed calls) and ``tool_calls_total`` (all calls that count).
 
     Args:
         statuses: Statuses of the calls, without injected faults.
@@ -41,7 +41,7 @@ class Ended:
         correct: Whether the episode counts as solved.
         end: ``"answered"`` or ``"no_answer"`` (``terminated``), or ``"unavailable"`` if grading failed for reasons
             outside the policy (``truncated``).
-        info: Keys to add to ``info`` beyond those of the contract.
+        info: Keys to add to ``info``, in addition to those that ``ToolEnv`` sets.
     """
 
     answer: str | None
@@ -57,7 +57,7 @@ class GoesOn:
 
     Attributes:
         text: The next observation.
-        info: Keys to add to ``info`` beyond those of the contract.
+        info: Keys to add to ``info``, in addition to those that ``ToolEnv`` sets.
     """
 
     text: str

@@ -182,7 +182,12 @@ def gallery() -> str:
 
 
 def written(messages: list[Message], *, longest: int | None = None) -> str:
-    """Format messages as Markdown: the role, and the text in a fence longer than any fence in the text."""
+    """Format messages as Markdown: the role, and the text in a fence longer than any fence in the text.
+
+    Args:
+        messages: The messages.
+        longest: Length to which a text is shortened; ``None`` keeps whole texts.
+    """
     parts = []
     for message in messages:
         text = message.content if longest is None else _shortened(message.content, longest)

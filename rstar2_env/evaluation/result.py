@@ -71,7 +71,7 @@ class EvalResult:
 
     @property
     def problems(self) -> str:
-        """Name of the problems' source, or "" when the environment chose."""
+        """Name of the problems' source; "" if the environment chose the problems."""
         return str(self.run["problems"])
 
     @property

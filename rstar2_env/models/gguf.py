@@ -31,7 +31,7 @@ def is_gguf(model: Any) -> bool:
 
 
 def folder_beside(file: Path) -> Path:
-    """Return the folder to which a GGUF file is converted when it is loaded: its name without ``.gguf``."""
+    """Return the folder to which a GGUF file is converted when it is loaded: the file's path without ``.gguf``."""
     return file.with_suffix("")
 
 

@@ -126,7 +126,7 @@ class _Story:
     wording: int = 0
 
     def start(self, rng: np.random.Generator, name: str, items: str, largest: int, *, rates: bool) -> None:
-        """Begin the story with a number of objects, or with bags of objects, which adds one multiplication."""
+        """Begin the story with a number of objects; with ``rates``, sometimes with bags of objects (a product)."""
         a = _between(rng, 2, largest)
         if rates and rng.integers(3) == 0:
             b = _factor(rng, largest)

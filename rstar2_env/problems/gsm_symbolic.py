@@ -27,7 +27,7 @@ _EQUATION = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _COMMON = frozenset({"1", "2", "3", "4", "5", "6", "7", "10", "12", "24", "30", "52", "60", "100", "365"})
-"""Numbers that a question may leave to its reader: halves, dozens, days of a week, percent."""
+"""Numbers that a solution may use although the question does not state them: days of a week, dozens, percent."""
 _SPELLING = str.maketrans({"×": "*", "÷": "/", "$": None, ",": None, " ": None})
 
 
@@ -88,7 +88,8 @@ def program_of(solution: str, answer: str, question: str) -> str | None:
     Args:
         solution: The solution, with equations such as ``35 × 3 = 105``.
         answer: The answer that the program must print.
-        question: The question; a program with a number that is neither in it nor a common one is not returned.
+        question: The question. Every number of the program must occur in it or be a common number, such as 7 or
+            100; otherwise the result is ``None``.
     """
     results: dict[Fraction, str] = {}
     lines: list[tuple[str, str]] = []

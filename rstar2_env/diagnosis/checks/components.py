@@ -12,9 +12,14 @@ _LEAST, _STEPS, _SHOWN = 64, 3, 3
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A reward component in one step: its distinct values, its first value, and the episodes that have it.
+    """A reward component in one step.
 
-    Of these episodes, ``correct`` has the distinct verdicts, ``episodes`` the number, and ``keys`` the first few keys.
+    Attributes:
+        values: The distinct values of the component.
+        first: Its value in the first episode; 0 if no episode has it.
+        correct: The distinct values of ``correct`` among the episodes that have the component.
+        episodes: Number of episodes that have the component.
+        keys: Keys of the first few of these episodes.
     """
 
     values: frozenset[float]

@@ -9,7 +9,7 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 _FAR = 0.1
-"""Largest difference in nats that a precision can explain: the tolerance of a weight sync in bfloat16, the lowest."""
+"""Largest difference in nats that a precision can explain: the tolerance of a weight sync in the lowest, bfloat16."""
 _STALE, _GROWTH, _STEPS = 0.02, 3.0, 5
 _DEEPER = 2.0
 

@@ -95,10 +95,10 @@ def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest],
 
 
 def _paid(step: StepData) -> tuple[list[float], list[float], list[float]]:
-    """Return three lists: [smallest reward, largest reward] of the step, and two differences of mean rewards per group.
+    """Return the step's [smallest, largest] reward, and two lists with one difference of mean rewards per group.
 
-    The first difference is between right and wrong episodes, among those with exactly one marked answer (the right
-    format); the second is between episodes with and without that format. Groups without a difference are left out.
+    The first list compares right with wrong episodes, among those with exactly one marked answer (the right format);
+    the second compares episodes with and without that format. A list leaves out groups that lack one of the two kinds.
     """
     groups = step.groups()
     rewards = [one.reward for group in groups for one in group]

@@ -8,9 +8,10 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _LEAST, _WINDOW, _DRAWS, _MOST, _TIMES = 3, 10, 24, 64, 8
-"""A window consists of the latest steps: at least 3, and at most 10 or as many as have 64 groups, whichever is more. A
-finding needs at least 24 groups in a window, and at least 8 times as many groups as distinct problems: the probability
-that 24 uniform draws from 6 problems contain only 3 of them is about 1e-6."""
+"""A window consists of the latest steps: at least ``_LEAST``, and at most ``_WINDOW`` or as many as have ``_MOST``
+groups, whichever is more. A finding needs at least ``_DRAWS`` groups in a window, and at least ``_TIMES`` times as many
+groups as distinct problems: the probability that 24 uniform draws from 6 problems contain only 3 of them is about 1e-6.
+"""
 _STILL, _READY = 20, 0.9
 
 

@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _HALF, _WINDOW = 0.5, 5
 _SLOWER = 0.7
-"""Fraction of its earlier speed below which training counts as slower: about the square root of ``_HALF``. If training
-is slower too, the cause is not a server, cache or queue of the rollout."""
+"""Fraction of its earlier speed below which training counts as slower: about the square root of ``_HALF``, the fraction
+for the rollout. If both are slower, the cause is not a server, cache or queue that only the rollout uses."""
 _WAITS = 0.3
 _LEAKS = ((30, 0.1), (15, 0.25))
 """Pairs (steps, growth): memory that grows by the share ``growth`` within ``steps`` steps is reported. Fast growth is

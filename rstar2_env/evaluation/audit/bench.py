@@ -157,7 +157,7 @@ class AuditBench:
 
     @property
     def markers(self) -> list[str]:
-        """Texts of the target's source that may have to precede an answer, each with and without a final space."""
+        """Texts in the target's source that it may expect before an answer, each with and without a final space."""
         starts = [_start_of(text) for text in self.texts]
         found = [text for text in (*self.texts, *starts) if _LETTERS.search(text)]
         return list(dict.fromkeys(one for text in found for one in (text, f"{text.rstrip()} ")))
@@ -173,7 +173,7 @@ class AuditBench:
         return [self.known[call] for call in calls]
 
     def pays(self, call: AuditCall) -> bool:
-        """Whether the target accepts the answer of a call."""
+        """Whether the target marks the answer passed in this call as correct; see ``paid``."""
         return self.paid(self.grade([call])[0])
 
     def paid(self, grade: AuditGrade) -> bool:
@@ -204,10 +204,11 @@ class AuditBench:
         return texts, names
 
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
-        """Choose the format in which the most gold answers score higher for themselves than for another gold answer.
+        """Choose the format with which the target distinguishes the most gold answers.
 
-        If a format distinguishes at least half of the gold answers, further gold formats are not tried. ``paid_at``
-        becomes the mean of the median right and the median wrong score.
+        It distinguishes a gold answer if this answer scores higher than another gold answer in its place. If a format
+        distinguishes at least half of them, no further format of gold answers is tried. ``paid_at`` becomes the mean
+        of two medians: that of the scores of right answers, and that of the scores of wrong answers.
 
         Args:
             golds: Pairs of gold answer and question.

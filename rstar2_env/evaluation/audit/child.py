@@ -65,7 +65,7 @@ class Traced:
         os.environ.__class__ = Environ
 
     def saw(self, path: str, writes: bool) -> None:
-        """Record the path of a file; folders, Python modules and files of the interpreter or the kernel are ignored."""
+        """Record a file and whether it is written; ignore folders, modules, and files of the interpreter or kernel."""
         self.on = False  # what follows examines paths itself
         try:
             path = os.path.abspath(path)
@@ -150,7 +150,7 @@ def fault_of(error: BaseException) -> str:
 
 
 def graded(grade: Callable[..., Any], call: list[str]) -> dict[str, Any]:
-    """Grade one answer; return the reply to the parent process."""
+    """Call ``grade`` with the arguments in ``call`` (gold answer, answer, question); return the reply to the parent."""
     began, wall = time.process_time(), time.monotonic()
     try:
         reply: dict[str, Any] = {"score": number(grade(*call)), "error": ""}

@@ -62,7 +62,7 @@ class Changed:
     """A problem that one run solves more often than the other.
 
     Attributes:
-        problem: Id of the problem; if it has none, the number of its start (``play.plan``).
+        problem: Id of the problem; if it has none, the number of its start (a problem and a seed).
         baseline: The baseline's number of right samples, and its number of samples.
         other: The other run's number of right samples, and its number of samples.
         p_value: Two-sided p-value of Fisher's exact test, which compares the two shares of right samples.
@@ -116,7 +116,8 @@ class Comparison:
         curves: pass@k of the baseline and of the other run at each k.
         crossing: The smallest k at which the curves have crossed: the run that was ahead at the first difference is now
             behind. ``None`` if the curves do not cross.
-        solved: Number of problems that ``both``, ``baseline_only``, ``other_only`` or ``neither`` solved at least once.
+        solved: Number of problems by the runs that solved them at least once: ``both``, ``baseline_only``,
+            ``other_only`` or ``neither``.
         changed: Problems whose share of right samples differs, the smallest p-value first.
     """
 

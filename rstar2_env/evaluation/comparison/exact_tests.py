@@ -1,4 +1,4 @@
-"""Tests of single problems: whether two shares of right samples differ, and the rate of false discoveries."""
+"""Statistical tests of single problems: p-values of the difference between two runs, and their q-values."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
 
 
 class DrawnRun(Protocol):
-    """A compared run, of which the name is drawn."""
+    """A compared run; the picture shows its name."""
 
     @property
     def name(self) -> str:

@@ -202,7 +202,7 @@ def wilson(value: float, trials: float, *, level: float = 0.95) -> Interval:
     Args:
         value: The observed share, from 0 to 1.
         trials: Number of independent observations, above 0; for observations that are not independent, the number of
-            independent observations that give the same standard error (see ``effective_trials``).
+            independent ones that would have the same standard error (see ``effective_trials``).
         level: Level of the interval, between 0 and 1.
 
     Raises:
@@ -322,10 +322,10 @@ def _binomial(n: int, chance: float, most: int) -> FloatArray:
 
 
 def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
-    """Return ``ties`` with one more rival answer, which has at most ``most`` votes.
+    """Return ``ties`` after one more rival, another answer with at most ``most`` votes, is included.
 
-    Entry (i, v) of ``ties`` is the probability that i rivals have exactly ``most`` votes each, and that the answers
-    added so far have v votes in total. ``votes`` holds the probability of each number of votes for the new rival.
+    Entry (i, v) of ``ties`` is the probability that i of the rivals included so far have exactly ``most`` votes each,
+    and that all of them together have v votes. ``votes[n]`` is the probability that the new rival has n votes.
     """
     k = ties.shape[1] - 1
     found = np.zeros_like(ties)

@@ -61,7 +61,7 @@ class Summary:
         pass_rate: Share of correct episodes.
         reward: Mean return.
         tool_error_share: Share of the policy's calls that are errors.
-        tool_error_share_correct: Share of the calls of correct episodes that are errors.
+        tool_error_share_correct: Share of errors among the policy's calls in correct episodes.
         calls: Mean number of the policy's calls in an episode.
         turns: Mean number of turns.
         broken_formats: Share of episodes that do not mark exactly one answer.

@@ -229,7 +229,7 @@ def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
 
     Args:
         path: The file.
-        last: Largest number of an episode to read; ``None`` reads all episodes.
+        last: Number of the last episode of the plan to read; later ones are skipped. ``None`` reads all episodes.
     """
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         episode = episode_of(record)

@@ -31,7 +31,7 @@ class Task:
         problem: Problem of the episode; ``None`` leaves the choice to the environment.
         start: Number of its start.
         sample: Number of the sample within its start, from 0.
-        draws: Seed of the player's draws, its own for each sample.
+        draws: Seed of the player's random draws; a different one for each sample.
     """
 
     index: int

@@ -28,7 +28,8 @@ class Difference:
 
     Attributes:
         turn: Number of the policy's turn before the difference, from 1; 0 for the result of ``reset``.
-        what: ``text``, ``role``, ``reward``, ``over``, ``error``, or a key of ``info``, as in ``info.end``.
+        what: Name of the value: ``text`` and ``role`` of the message shown to the policy, ``reward``, ``over``
+            (whether the episode ended), ``error`` (an exception in the replay), or a key of ``info`` (``info.end``).
         stored: Value in the stored episode.
         replayed: Value in the replay.
     """

@@ -57,8 +57,8 @@ class Regrading:
 
     Attributes:
         graded: Episodes with a new verdict.
-        correct_before: How many of these were right before.
-        correct: How many of these are right now.
+        correct_before: Number of these graded episodes that were right before.
+        correct: Number of these graded episodes that are right now.
         no_gold: Episodes left out because their gold answer is unknown.
         uncounted: Episodes left out because they failed, were cancelled or could not be played.
         unavailable: Episodes for which the verifier was not available.

@@ -52,9 +52,9 @@ class Setting:
         env: The environment, as ``make_env`` takes it.
         env_options: Options of the environment.
         wrappers: Wrappers of the environment, the innermost first.
-        problems: Source of the problems; empty if the environment chose.
+        problems: Source of the problems; empty if the environment chose the problems.
         split: Split of the source.
-        trusted: Whether the setting may name code to import: the user wrote it or trusts the run
+        trusted: Whether the setting may name code to import, because the user wrote the setting or trusts the run
             (``rstar2_env.core.trust``).
     """
 

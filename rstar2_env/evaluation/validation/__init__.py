@@ -1,7 +1,7 @@
 """Check whether an environment is fit to train on: its problems and its contract, or checks in four levels.
 
     validate("rstar2/MathTool-v0", problems="train.jsonl")    # every problem, four ways: ``Validation``
-    validate("rstar2/MathTool-v0", level=4)                   # RFC 008's levels 1 to 4: ``Report``
+    validate("rstar2/MathTool-v0", level=4)                   # levels 1 to 4 of OpenEnv's RFC 008: ``Report``
 
 Covered: see ``problems`` and ``levels``, and docs/validation.md. Not covered: the results of a particular model.
 """

@@ -29,7 +29,7 @@ _SHOWN = 400
 
 @dataclass(frozen=True)
 class Bounds(CheckedOptions):
-    """Bounds that an author may declare, after RFC 008; ``--set bounds.NAME=VALUE``.
+    """Bounds that an author may declare, as in OpenEnv's RFC 008; ``--set bounds.NAME=VALUE``.
 
     Attributes:
         oracle_tolerance: Maximum difference between 1 and the reference player's mean reward.

@@ -156,7 +156,7 @@ def oracle_containment(bench: Bench) -> CheckFinding:
 
 
 def marker_problem(bench: Bench, seed: int) -> Problem | None:
-    """Make a problem whose gold answer appears nowhere by chance; ``None`` if the environment does not accept it.
+    """Make a problem whose gold answer is a number that no text has by chance; ``None`` if the environment rejects it.
 
     Args:
         bench: The environment under test.

@@ -168,7 +168,7 @@ def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError
 
 
 def empty(what: str, seen: int) -> ProblemFormatError:
-    """Return the error for a source in which no problem is left."""
+    """Return the error for the source ``what`` if none of its records is left, of which ``seen`` were read."""
     if seen:
         return ProblemFormatError(
             f"None of the {seen} records of {what} is left: each lacks a question or an answer, or does "

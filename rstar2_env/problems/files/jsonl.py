@@ -131,7 +131,7 @@ def exact_answer(record: Any) -> Any:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Replace an ``OSError`` of the block by a ``ConfigurationError`` that names the file."""
+    """Replace an ``OSError`` raised in the ``with`` block by a ``ConfigurationError`` that names the file."""
     try:
         yield
     except OSError as error:

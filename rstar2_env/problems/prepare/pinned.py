@@ -28,7 +28,7 @@ from rstar2_env.problems.spec import located, split_spec
 T = TypeVar("T")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _FIRST = ", the first "
-"""Text before the number of problems in a pin's source; it belongs there because the checksum depends on the number."""
+"""Text before the number of problems in ``Pin.source``, which states the number because the checksum depends on it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ class Request:
         slot: Slot of the request in the cache while it runs.
         done: Number of tokens of the prompt and the turn whose keys and values are in the cache.
         leader: Another request with the same tokens; it computes them, and this request copies its cache.
-        key: Key of the tokens that it began with (``key_of``), if other requests may reuse their cache.
+        key: The request's tokens when it started, packed by ``key_of``; other requests find its cache by this key.
+            Empty if they do not reuse its cache.
         number: Position of the request in the order of arrival.
     """
 

@@ -176,8 +176,8 @@ def ordered(bench: AuditBench) -> Suspicions:
 def surroundings(bench: AuditBench) -> Suspicions:
     """Repeat calls in processes with other settings, such as another hash seed or time zone.
 
-    Yield a suspicion for each of ``SURROUNDINGS`` that changes a grade, and one if a process that has only the
-    environment variables of ``_KEPT`` does.
+    Yield a suspicion for each setting that changes a grade. The settings are ``SURROUNDINGS``, and a process without
+    environment variables other than those named in ``_KEPT``.
     """
     import os
 

@@ -100,7 +100,7 @@ def import_lines(code: UserCodeName) -> str:
 
 
 def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the source of the call's arguments, chosen by the names of the function's parameters."""
+    """Return the source of a call's arguments, chosen by the parameters' ``names``; ``what`` describes the function."""
     gold = next((name for name in names if name in GOLDS), None)
     if gold is None and "answer" in names and any(name in ANSWERS for name in names if name != "answer"):
         gold = "answer"  # another parameter takes the answer
@@ -123,7 +123,10 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 
 
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
-    """Return a setup that calls a TRL reward function with one completion, a conversation, and one value per column."""
+    """Return a setup that calls a TRL reward function with one completion, in the form of a conversation.
+
+    Every column of the data set that the function takes holds the gold answer.
+    """
     names = what["names"]
     columns = [name for name in names if name in _COLUMNS] or (list(_COLUMNS) if what["any"] else [])
     known = {
