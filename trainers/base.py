@@ -220,7 +220,7 @@ class Recipe:
 
 
 def make_config(groups: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
-    """Build the options of a run from their groups; the group ``parts`` is already read.
+    """Build the options of a run from one mapping of options per group.
 
     Raises:
         ConfigurationError: A value is out of its range (the message has the option's full name), or ``model`` is

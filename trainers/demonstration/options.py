@@ -54,10 +54,13 @@ class DemoOptions:
         check_options(self)
 
     def check_folder(self, *, overwrite: bool) -> bool | None:
-        """Raise an error unless the folder can hold a demonstration; return ``True`` if it holds one to continue.
+        """Check that the folder can hold a demonstration.
 
         Args:
             overwrite: Replace the demonstration in the folder, instead of continuing it.
+
+        Returns:
+            ``True`` if the folder holds a demonstration to continue, ``None`` if a new one starts.
 
         Raises:
             ConfigurationError: The folder holds something else, or cannot be written.

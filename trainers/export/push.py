@@ -177,7 +177,7 @@ class Push:
             )
 
     def _held(self) -> dict[str, Any] | None:
-        """Return the hub's record of each file of the repository; ``None`` if the repository does not exist."""
+        """Return the hub's record of each file of the repository, by file name; ``None`` if there is no repository."""
         status, record = hub_answer(f"/api/models/{self.name}?blobs=true", self._token)
         if status in (401, 403, 404):
             return None

@@ -53,7 +53,7 @@ class Weights:
 
     @property
     def adapter(self) -> bool:
-        """Whether the folder holds a LoRA adapter; for shards, this is unknown before they are read."""
+        """Whether the folder holds a LoRA adapter; false for shards, whose content is unknown until they are read."""
         return (self.folder / _ADAPTER).is_file()
 
     @property
@@ -203,7 +203,10 @@ def _trained(run: Run) -> dict[str, Weights]:
 
 
 def _cold_start(run: Run) -> dict[str, Weights]:
-    """Return the weights of a cold start; the final weights are in the run's own folder after it has finished."""
+    """Return the weights of a cold start, by the values of ``Weights.which``.
+
+    The final weights are in the run's own folder; they are left out if the cold start has not finished.
+    """
     there = {}
     if run.finished and _has_model(run.path):
         there[FINAL] = Weights(run.path, FINAL, run, int(run.events[-1]["step"]))

@@ -78,7 +78,7 @@ class RunState(Protocol):
 
     @property
     def openings(self) -> Mapping[str, str]:
-        """Text before and after the problem in prompts of ``train`` and ``eval``: system message and turn markers.
+        """The text around the problem in a prompt (system message and turn markers), by split, "train" and "eval".
 
         The mapping is empty if the texts are unknown.
         """

@@ -46,7 +46,7 @@ class TokenBudget(SavedAttributes, RunHook):
         self.generated += sum(sum(one.lengths) for one in outcomes)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """End a resumed run whose budget is already spent before it plays another rollout."""
+        """End a resumed run before its next rollout if its budget is already spent."""
         if self._spent:
             self._run.note(f"{self._reason}: the resumed run plays no further rollout.")
             control.should_training_stop = True

@@ -20,7 +20,7 @@ from .guard import act
 class Until(RunHook):
     """End the run when a metric meets a criterion: ``criterion="eval/pass_rate >= 0.9"``.
 
-    The weights of that step are the final weights of the run, and its folder is complete.
+    The weights at that step are the run's final weights, and the run's folder is complete.
 
     Args:
         criterion: A logged metric, one of ``>=``, ``<=``, ``>`` and ``<``, and a number.

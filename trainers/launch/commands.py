@@ -42,11 +42,19 @@ class LaunchCommand:
     node: str = ""
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Return all environment variables to add to this process's environment."""
+        """Return the environment variables to set for the command, those that select its devices included.
+
+        Args:
+            outer: The environment variables of this process.
+        """
         return {**self.devices.environment(outer), **self.variables}
 
     def shown(self, outer: Mapping[str, str]) -> str:
-        """Return the command as a line for a shell."""
+        """Return the command as a line for a shell, with its environment variables.
+
+        Args:
+            outer: The environment variables of this process.
+        """
         cores = ["taskset", "-c", str(self.devices)] if self.devices.cores else []
         given = [f"{name}={shlex.quote(value)}" for name, value in self.environment(outer).items()]
         return " ".join([*given, shlex.join([*cores, *self.words])])

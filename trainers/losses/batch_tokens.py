@@ -99,7 +99,7 @@ class BatchTokens:
         return found
 
     def _first(self) -> IntArray:
-        """Return the position of each row's first token."""
+        """Return the position of each row's first token among all tokens of this process, (rows,)."""
         lengths = self.lengths()
         return np.cumsum(lengths) - lengths
 

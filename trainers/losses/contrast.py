@@ -20,7 +20,8 @@ def relations(rows: Sequence[Row], position: int) -> tuple[list[int], list[int]]
         position: Position of the row.
 
     Returns:
-        Positions of the rows of the other episodes in its group, ascending, and the relation of each.
+        Positions of the rows of the other episodes in the row's group, ascending; and for each of them 1 if it is a
+        positive, -1 if it is a negative, else 0.
     """
     row = rows[position]
     others = [at for at, other in enumerate(rows) if other.group == row.group and other.episode is not row.episode]

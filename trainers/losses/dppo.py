@@ -21,7 +21,7 @@ class Dppo(Anchored, CheckedOptions):
     """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879).
 
     sg is the stop-gradient. The divergence compares two outcomes: the drawn token, and any other token. It is the total
-    variation |pi - mu|, or the Kullback-Leibler divergence of mu from pi. A token is dropped if its divergence is above
+    variation |pi - mu|, or the Kullback-Leibler divergence KL(mu, pi). A token is dropped if its divergence is above
     the bound and an update would increase it: pi > mu and A > 0, or pi < mu and A < 0. A bound on the ratio excludes
     rare tokens early, since their ratio grows quickly, and allows large changes of frequent tokens; a bound on the
     divergence has neither effect. mu is the engine's probability, so the separate correction for engine-trainer

@@ -87,7 +87,7 @@ class Tokens:
     def log_mismatch(self) -> Tensor:
         """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask.
 
-        The value is also 0 in rows that the policy sampled after another prompt or did not sample, because their
+        The value is also 0 in rows that the policy sampled after another prompt or did not sample: there, the
         difference does not describe the engine.
         """
         return (self.old - self.sampled).masked_fill(~self.mask | self.off_policy, 0.0)

@@ -26,7 +26,7 @@ class Vespo(CheckedOptions):
         decay_positive: Rate k' of the exponential for rows with a positive advantage.
         k_negative: Exponent k for all other rows.
         decay_negative: Rate k' of the exponential for all other rows.
-        level: The level of the product; the paper uses ``sequence``.
+        level: Whether the product is over a turn or a row; the paper uses ``sequence``.
     """
 
     k_positive: float = option(2.0, least=0)

@@ -190,8 +190,8 @@ class RolloutOptions:
         max_turn_tokens: Token budget of one turn; ``None`` allows the rest of the episode's budget.
         max_episode_seconds: Wall-clock limit of an episode in seconds, not counting its time in the engine's queue;
             ``None`` for no limit. A run with a limit is not reproducible.
-        early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
-            see docs/long-tail.md#early-stop.
+        early_stop: Cancel the remaining episodes of a group once its selector has enough episodes; this favours short
+            episodes, see docs/long-tail.md#early-stop.
         tail: Handling of the groups that end last. ``"wait"`` waits for them. ``"drop"`` and ``"carry"`` start
             ``spare_groups`` additional groups. When ``problems_per_step`` groups have ended, ``"drop"`` drops the
             remaining groups, and ``"carry"`` carries them over to the next step, which continues them. ``"drop"``

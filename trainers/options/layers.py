@@ -108,7 +108,7 @@ def _part(slot: str, written: Any) -> Part:
 
 
 def _table(written: Any) -> Any:
-    """Parse text that is a JSON object or list."""
+    """Parse text that begins like a JSON object or list; return any other value unchanged."""
     if isinstance(written, str) and written.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(written)

@@ -38,7 +38,7 @@ _CALLED_WITH: Mapping[str, tuple[str, ...]] = {
     "correction": ("tokens",),
 }
 _HAS: Mapping[str, tuple[str, ...]] = {"loss": ("needs", "policy_gradient"), "correction": ("needs",)}
-"""Required interface of a part, by slot: its call signature and its attributes."""
+"""Attributes that a part must have, by slot; other slots require none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class FilledOption:
 
     Attributes:
         slot: Slot of the part.
-        part: The part; for a reward component, its score.
+        part: The created part; for a reward component, the object ``Component.score``.
         name: Name of the part's option.
         option: Name of the run's option.
         made_with: Function that creates the part again with a given value of the option.

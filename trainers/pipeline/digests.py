@@ -96,7 +96,15 @@ def differences(before: Any, after: Any, prefix: str = "") -> Iterator[str]:
 
 
 def made_from(kind: str, resolved: Mapping[str, Any], inputs: Mapping[str, Any], folder: Path, **more: Any) -> Any:
-    """Return the inputs and options of a stage as JSON, with paths relative to the pipeline's folder."""
+    """Return the record of what a stage is made from, as JSON, with paths relative to the pipeline's folder.
+
+    Args:
+        kind: The kind of the stage.
+        resolved: The stage's options without its inputs.
+        inputs: Digests of the inputs, by the name of the option.
+        folder: The pipeline's folder.
+        **more: Further entries of the record, such as the seed.
+    """
     return _relative(jsonable({"kind": kind, "options": resolved, "inputs": inputs, **more}), str(folder))
 
 

@@ -178,7 +178,10 @@ class PipelinePlan:
         return ""
 
     def is_taken(self, step: Step, output: str) -> bool:
-        """Return whether any stage uses an output of a step's stage, in any round."""
+        """Return whether any stage of the pipeline takes ``output`` of this step's stage as an input.
+
+        The rounds are not distinguished: the output counts as taken if it is taken in any of them.
+        """
         reference = f"{step.spec.name}.{output}"
         return any(
             reference in _OR.split(one)
@@ -248,7 +251,7 @@ class PipelinePlan:
 
 
 def costs_of(plan: PipelinePlan, steps: Sequence[Made]) -> Iterator[Cost]:
-    """Yield the cost of each step; the numbers of problems and traces of earlier steps are used.
+    """Yield the cost of each step, from the numbers of problems and traces that earlier steps are expected to write.
 
     Args:
         plan: The plan to which the steps belong.

@@ -67,7 +67,7 @@ def left(tasks: Sequence[TimedStep], now: str = "", share: float = 0.0, spent: f
 
     Args:
         tasks: All steps; steps with ``measured`` have finished.
-        now: Id of the running step.
+        now: Id of the running step; empty if no step is running.
         share: Share of the running step that was done in the seconds ``spent``, 0 to 1.
         spent: Seconds since the start of the running step.
     """
@@ -100,7 +100,7 @@ class PipelineProgress:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def report(self, done: int, total: int) -> None:
-        """Record the progress of the stage."""
+        """Record that ``done`` of the ``total`` items of the running stage are finished."""
         self.done = (done, total)
 
     @contextmanager
@@ -157,7 +157,12 @@ def duration(seconds: float | None) -> str:
 
 
 def _steps(folder: Path, steps: int) -> tuple[int, int]:
-    """Return the number of finished steps and the total number of steps of a training run in the folder."""
+    """Return the number of finished steps of a training run, and ``steps``; both are 0 if the folder has no run.
+
+    Args:
+        folder: Folder of the run.
+        steps: Total number of steps of the run.
+    """
     if not steps or not (folder / layout.RUN_FILE).exists():
         return 0, 0
     try:

@@ -126,7 +126,11 @@ class PipelineRun:
         return Outlook(made, "done", "", found, record)
 
     def end_of_round(self, step: Step) -> bool:
-        """Skip later rounds if the criterion of the step's rounds is met after it; return whether any are skipped."""
+        """Skip later rounds if this step ends a round after which the rounds' criterion is met.
+
+        Returns:
+            Whether any steps are skipped.
+        """
         group, state = step.rounds, None
         if group is None or not step.last or group.until is None:
             return False
@@ -377,7 +381,7 @@ def _check_folder(folder: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Lock the folder against other runners."""
+    """Context manager that locks the folder against other runners; yields the file descriptor of the lock."""
     try:
         lock = lock_file(folder / PIPELINE_FILE)
     except ConfigurationError as error:

@@ -231,4 +231,4 @@ MODELS = {
         Architecture("llama-3.1-70b", 80, 8192, 28_672, 64, 8, 128, 128_256),
     )
 }
-"""Models by name, with the sizes in their public configurations; variants such as Base and Instruct are equal."""
+"""Models by name, with the sizes in their public configurations, which Base and Instruct variants share."""

@@ -80,7 +80,13 @@ def comparisons() -> list[Published]:
 
 
 def prime_seconds(name: str, count: int, row: int) -> float:
-    """Return the computed seconds of prime-rl's benchmark: two passes of one row on each of ``count`` H100."""
+    """Return the planned seconds of prime-rl's benchmark step, in which each of ``count`` H100 trains on two rows.
+
+    Args:
+        name: Name of the model in ``MODELS``.
+        count: Number of devices.
+        row: Tokens of a row; each row is a forward and backward pass of its own.
+    """
     work = Workload(groups=2 * count, played=1, trained=1, budget=row, tokens_per_device=row, in_flight=1)
     assume = Assumptions(mean_tokens=row, prompt_tokens=1, spread=1e-6)
     model, device = MODELS[name], DEVICES["h100"]

@@ -37,7 +37,7 @@ def _policy(model: str | None) -> Any:
 
 
 def _played(name: str, engine: Any, policy: Any, weights: Any) -> PartFinding:
-    """Play rows, change the weights, sync them, and play again."""
+    """Play rows, change the policy's weights, sync them to the engine, and play again; return the comparison."""
     try:
         figures = []
         for version, what in enumerate(("before", "after")):

@@ -42,7 +42,13 @@ def run_part(name: str, model: str | None) -> PartFinding:
 
 
 def main(name: str, model: str, out: str) -> None:
-    """Run a part and write its finding."""
+    """Run a part and write its finding.
+
+    Args:
+        name: Name of the part.
+        model: Folder of a model; empty for a random one.
+        out: The JSON file to write.
+    """
     began = monotonic()
     found = run_part(name, model or None).record()
     Path(out).write_text(json.dumps({**found, "seconds": monotonic() - began}))

@@ -51,7 +51,12 @@ def sharded(model: str | None) -> PartFinding:
 
 
 def main(out: str, model: str) -> None:
-    """Run one of the distributed processes; the first process writes the measurements."""
+    """Run one of the distributed processes; the first process writes the measurements.
+
+    Args:
+        out: The JSON file to write.
+        model: Folder of a model; empty for a random one.
+    """
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
@@ -124,7 +129,7 @@ def _steps(folder: str | None) -> list[ProofFigure]:
 
 
 def dtype_name() -> str:
-    """Return the name of the precision."""
+    """Return the name of the precision in which this machine computes, such as ``float32``."""
     return str(precision()).removeprefix("torch.")
 
 

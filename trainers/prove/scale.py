@@ -65,7 +65,7 @@ def scale() -> ProofScale:
 
 
 def precision() -> torch.dtype:
-    """Return the precision of the computation."""
+    """Return the precision in which the parts compute on this machine."""
     return torch.bfloat16 if torch.cuda.is_available() else torch.float32
 
 

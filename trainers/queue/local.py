@@ -233,7 +233,7 @@ class LocalRound:
             raise
 
     async def _follow(self, limits: LimitSource) -> None:
-        """Apply each new limit."""
+        """Apply each new limit on concurrent episodes, and start the episodes for which it makes room."""
         try:
             async for limit in limits(self._desk):
                 self._desk.limit = limit

@@ -61,7 +61,7 @@ class PlayRequest:
         shown: Text shown to the policy instead of the user's message.
         asks: A user's message to which the policy writes a single turn, without an environment.
         system: The system message before the message ``asks``.
-        manner: Options of playing the episode.
+        manner: How the episode is played; see ``Manner``.
         given: An expert's turns, played instead of the policy's turns.
     """
 

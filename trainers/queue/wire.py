@@ -107,7 +107,13 @@ class Wire:
         return cls(ranks.rank, found, ranks.size)
 
     def send(self, to: int, number: int, message: Any) -> None:
-        """Send a message of a round to another process; does nothing if that process is gone."""
+        """Send a message of a round to another process; does nothing if that process is gone.
+
+        Args:
+            to: Rank of the process.
+            number: Number of the round.
+            message: The message.
+        """
         try:
             self._connections[to].send((number, message))
         except OSError:
@@ -119,7 +125,12 @@ class Wire:
             self.send(other, -1, Gone(why))
 
     def open(self, number: int, handler: MessageHandler) -> None:
-        """Handle the messages of a round in the running event loop, including those that arrived earlier."""
+        """Handle the messages of a round in the running event loop, including those that arrived earlier.
+
+        Args:
+            number: Number of the round.
+            handler: Called with each message.
+        """
         loop = asyncio.get_running_loop()
         with self._lock:
             self._round = number
@@ -174,7 +185,7 @@ class Wire:
 
 
 def _accept(listener: Listener, count: int, found: dict[int, Connection]) -> None:
-    """Accept the other processes of the run."""
+    """Accept the connections of ``count`` other processes, and add them to ``found`` by the ranks of the processes."""
     while len(found) < count:
         try:
             connection = listener.accept()

@@ -1,6 +1,6 @@
 """``mae``: a policy proposes problems, solves them, and judges both (Multi-Agent Evolve, arXiv 2510.23595).
 
-Task-relative REINFORCE++: the advantage is the reward minus the mean of its role in the batch, divided by the role's
+Task-relative REINFORCE++: the advantage is the reward minus the role's mean reward in the batch, divided by the role's
 deviation. A group of eight is one round: a proposer, its judge, three solvers and their judges. With
 ``parts.rollout.judge=environment``, the environment, not the judges, grades the solvers, if its ``reset`` accepts
 problems. A rollout has two optimizer steps, as in the authors' script.

@@ -1,7 +1,7 @@
 """``reinforce_pp``: returns of tokens, normalized over the batch (REINFORCE++, arXiv 2501.03262).
 
 The recipe needs no groups, except with ``--set advantage.baseline=group``, which is REINFORCE++-baseline. The paper
-subtracts the KL divergence of this token and all later tokens from the return. Here, the divergence is a term of the
+subtracts the KL divergence of a token and all later tokens from its return. Here, the divergence is a term of the
 loss, as in the paper's baseline form: the estimator k2 has the gradient of each token's divergence, but a token is not
 credited with the divergence of later tokens. The weight 1e-3 is verl's; OpenRLHF uses 1e-5 for REINFORCE++-baseline.
 """

@@ -204,7 +204,14 @@ def _why_unchanged(lines: Sequence[Mapping[str, float]]) -> str:
 
 
 def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, float], broken: float) -> list[str]:
-    """Explain why no group had a signal, and name remedies."""
+    """Explain why no group had a signal, and name remedies.
+
+    Args:
+        without: Number of groups without a signal, by reason.
+        groups: Number of all groups.
+        ends: Share of the episodes that ended as ``tokens``, ``turns`` and ``no_answer``, by these names.
+        broken: Share of the episodes whose answer has a wrong format.
+    """
     words = ["Nothing was learned: in no group were some episodes better than others, so no step changed the weights."]
     reason = max(without, key=lambda name: without[name])
     if reason == "all_correct":

@@ -64,8 +64,8 @@ class Play(Protocol):
                 the original message as the prompt: ``prompt_ids`` and ``messages`` contain that message, ``shown_ids``
                 and ``shown`` the text that was shown. The ``source`` of the episode is ``refined``, unless the text
                 equals the message.
-            manner: Options of playing the episode, for example in chunks. After a chunk, the episode is ``OPEN`` until
-                a branch at its end continues it.
+            manner: How the episode is played, for example in chunks. After a chunk, the episode is ``OPEN`` until a
+                branch at its end continues it.
         """
         ...
 
@@ -164,7 +164,7 @@ class Rollout:
 
     @property
     def manner(self) -> Manner:
-        """Playing options that the part's episodes need; a run starts only if the player supports them."""
+        """How the part's episodes are played; a run starts only if the player supports this ``Manner``."""
         return PLAIN
 
     @property

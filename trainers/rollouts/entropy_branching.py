@@ -109,7 +109,10 @@ class EntropyBranching(CheckedOptions, Rollout):
         return [path.episode for path in paths] + await fresh(range(initial, initial + size - len(paths)))
 
     def _wanted(self, group: int, paths: Sequence[_Path], turn: int, room: int, play: Play) -> list[tuple[_Path, int]]:
-        """Return the paths that branch after a turn, with their numbers of branches; older paths come first."""
+        """Return the paths that branch after a turn, with their numbers of branches; older paths come first.
+
+        All paths together get at most ``room`` branches.
+        """
         found = []
         for path in paths:
             if not _has_next(path.episode, turn):

@@ -145,7 +145,17 @@ class _Table:
         return [earn(solver, "solver", (score or 0.0) >= 0.5, judge=score or 0.0, format=form), judge], score
 
     async def _graded(self, proposer: Episode, question: str, form: float, first: int) -> list[Episode]:
-        """Play solvers of a proposed problem; the environment compares their answers with the proposer's answer."""
+        """Play solvers of a proposed problem; the environment compares their answers with the proposer's answer.
+
+        Args:
+            proposer: Episode of the proposer.
+            question: The proposed problem.
+            form: Format score of the proposal.
+            first: Index of the first solver's episode in the group.
+
+        Returns:
+            The episodes of the proposer and the solvers, with their rewards.
+        """
         gold, told = tagged(answer_of(proposer), "answer")
         if not gold:
             return [earn(proposer, "proposer", False, quality=0.0, difficulty=0.0, format=0.0)]
@@ -172,7 +182,15 @@ class _Table:
         return await self.play.reply(text, group=self.number, member=member)
 
     def _pay(self, proposer: Episode, quality: float, scores: Sequence[float], form: float, *, good: bool) -> None:
-        """Set the proposer's reward. A problem that is not good, or has no scores, has the difficulty 0."""
+        """Set the proposer's reward. A problem that is not good, or has no scores, has the difficulty 0.
+
+        Args:
+            proposer: Episode of the proposer.
+            quality: Quality of the proposed problem, from 0 to 1.
+            scores: Scores of the solvers' answers.
+            form: Format score of the proposal.
+            good: Whether the problem is good enough for solvers to learn from.
+        """
         mean = sum(scores) / len(scores) if scores else 1.0
         hard = 0.0 if not (good and scores) else 1 - mean if self.part.difficulty == "mean" else float(mean < 0.7)
         earn(proposer, "proposer", good, quality=quality, difficulty=hard, format=form)

@@ -29,7 +29,10 @@ class RemembersSolved(CheckedOptions, Rollout):
     _known: dict[str, tuple[str, str]] = field(init=False, repr=False, default_factory=dict)
 
     def like(self, episode: Episode, count: int) -> list[tuple[str, str]]:
-        """Return questions and solutions of other problems; the most similar questions come first."""
+        """Return at most ``count`` solved problems other than the episode's, each as its question and its solution.
+
+        Problems whose questions are most similar to the episode's question come first.
+        """
         own = _name(episode)
         pairs = [pair for name, pair in self._known.items() if name != own]
         scores = Bm25([asked for asked, _ in pairs]).scores(question_of(episode))

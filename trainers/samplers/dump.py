@@ -92,7 +92,11 @@ class Dump(SavedAttributes):
                     del self._sizes[kind][0]
 
     def _mean(self, sizes: Sequence[tuple[int, float]]) -> float:
-        """Return the mean over the latest ``window`` episodes; 0 without episodes."""
+        """Return the mean absolute advantage of the latest ``window`` episodes of a kind; 0 without episodes.
+
+        Args:
+            sizes: Number of episodes and mean absolute advantage of each group, oldest first.
+        """
         room, total = self._window, 0.0
         for count, size in reversed(sizes):
             total += min(count, room) * size

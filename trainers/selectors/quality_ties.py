@@ -64,13 +64,19 @@ class QualityTieSelector(WrappedSelector):
         return super().reasons(group, keep, chosen)
 
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
-        """Return no importance weights for an all-correct group; see ``ImportanceWeights``."""
+        """Return ``None`` for a group that ``tied`` accepts, else the weights of the other selector.
+
+        See ``ImportanceWeights``.
+        """
         if tied([episode for episode in group if episode.available]):
             return None
         return super().weights(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return, for an all-correct group, the penalty with its parts; see ``Weighs``."""
+        """Return the penalty with its parts for a group that ``tied`` accepts, else the other selector's numbers.
+
+        See ``Weighs``.
+        """
         usable = {at: episode for at, episode in enumerate(group) if episode.available}
         if not tied(list(usable.values())):
             return super().weighed(group, keep)

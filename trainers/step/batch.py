@@ -57,7 +57,14 @@ class PlayedGroup:
         return [self.episodes[position] for position in self.kept]
 
     def weighted(self, advantages: Sequence[float | FloatArray]) -> list[float | FloatArray]:
-        """Return the advantages of the kept episodes, times their weights, given the advantages of ``compared``."""
+        """Multiply the advantages of the kept episodes by their weights.
+
+        Args:
+            advantages: One advantage for each episode in ``compared``, in order.
+
+        Returns:
+            One advantage for each episode in ``kept``, in order.
+        """
         if not self.weights:
             return list(advantages)
         by_position = dict(zip(self.compared, advantages, strict=True))

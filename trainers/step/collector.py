@@ -218,7 +218,18 @@ class Collector:
         return groups, missing - copied.total()
 
     def _copied(self, accepted: Sequence[int], missing: int, step: int) -> Counter[int]:
-        """Draw accepted groups whose copies replace missing ones; each at most once, unless more are missing."""
+        """Draw the accepted groups whose copies replace missing groups.
+
+        A group is copied more than once only if more groups are missing than were accepted.
+
+        Args:
+            accepted: Numbers of the accepted groups of all processes.
+            missing: Number of missing groups.
+            step: Number of the step, which seeds the draw.
+
+        Returns:
+            The number of copies of each drawn group, by the group's number.
+        """
         # The draw is the same in every process; each process copies its own groups.
         rng = np.random.default_rng(np.random.SeedSequence([self._options.seed, step], spawn_key=(3,)))
         return Counter(rng.choice(accepted, missing, replace=missing > len(accepted)).tolist())
@@ -246,7 +257,14 @@ class Collector:
         return self._queue
 
     def _play_round(self, step: _Step, number: int, own: Sequence[StepGroup], enough: int | None) -> list[PlayedGroup]:
-        """Play groups of this process; when ``enough`` groups have ended over all processes, stop the other groups."""
+        """Play and select groups of this process.
+
+        Args:
+            step: The step.
+            number: Number of the refill round; 0 before any refill.
+            own: The groups to play.
+            enough: Stop the other groups when this number of groups has ended over all processes; ``None`` plays all.
+        """
         queue = self._connected(step.ranks)
         try:
             play, episodes = run_blocking(lambda: queue.run(partial(self._play_and_score, step, own), groups=enough))

@@ -201,7 +201,7 @@ class GroupPlay:
         return GroupPlace(place.number, place.drawn, ended, self._begun.get(group, {}))
 
     def _shared(self, episode: Episode) -> dict[int, float]:
-        """Return how many tokens an episode shares with itself and with each ancestor, keyed by ``id``."""
+        """Return how many tokens an episode shares with each ancestor, and infinity for itself, by ``id(episode)``."""
         found, least = {id(episode): math.inf}, math.inf
         origin = self._origins.get(id(episode))
         while origin is not None and origin.parent is not None:
@@ -286,5 +286,5 @@ class GroupPlay:
 
 
 def _common(shared: Mapping[int, float], other: Mapping[int, float]) -> int:
-    """Return the number of tokens that two episodes share through common ancestors."""
+    """Return the number of tokens that two episodes share through common ancestors, from their ``_shared`` results."""
     return max((int(min(tokens, other[each])) for each, tokens in shared.items() if each in other), default=0)

@@ -69,11 +69,11 @@ class Prefetch(Generic[B, S]):
 
     Args:
         collector: Its state is copied after each batch: a checkpoint saves the state after the last batch taken.
-        collect: Collects the next batch, with the settings for it.
+        collect: Collects the next batch with the given settings.
         pace: Limits of prefetching.
         hand_over: Syncs the current weights to the engine.
-        settings: Returns the settings of a batch. It is called when the batch is permitted to start, not when the batch
-            starts, so that the settings do not depend on timing.
+        settings: Returns the settings of a batch, which are passed to ``collect``. It is called when the batch is
+            permitted to start, not when the batch starts, so that the settings do not depend on timing.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ def step_metrics(
     Args:
         groups: The groups of this process.
         missing: Number of missing groups, over all processes.
-        names: Every name that occurred on any process.
+        names: Every name from ``names_in`` that has occurred in the run so far, on any process.
         first: Whether this is the first process; it alone reports numbers that are already totals over processes.
         left: Number of groups that the step carried over to the next one, over all processes.
 

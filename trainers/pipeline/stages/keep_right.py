@@ -127,7 +127,14 @@ def path_score(logps: Sequence[float], alpha: float) -> float:
 def best(
     right: Sequence[tuple[str, Sequence[Message]]], scored: Sequence[Sequence[Sequence[float]]], most: int, alpha: float
 ) -> list[int]:
-    """Return the indices of the episodes to keep: per problem, the ``most`` best-scored ones, without duplicates."""
+    """Return the indices of the episodes to keep: those with the best path scores, without duplicates.
+
+    Args:
+        right: The problem's id and the messages of each correct episode.
+        scored: For each of these episodes and each of its turns, the log-probabilities of the turn's tokens.
+        most: Maximum number of episodes per problem.
+        alpha: See ``path_score``.
+    """
     problems: dict[str, dict[tuple[str, ...], tuple[float, int]]] = {}
     for place, ((problem, messages), turns) in enumerate(zip(right, scored, strict=True)):
         said = tuple(message.content for message in messages)
@@ -142,7 +149,13 @@ def perplexity(logps: Sequence[float]) -> float:
 
 
 def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float, float]:
-    """Return the lowest and the highest perplexity of the turns to train on, both inclusive."""
+    """Return the lowest and the highest perplexity of the turns to train on, both inclusive.
+
+    Args:
+        perplexities: Perplexity of each turn.
+        low: Share of the turns to exclude because their perplexity is lowest.
+        high: Share of the turns to exclude because their perplexity is highest.
+    """
     if not perplexities:
         return 0.0, float("inf")
     ranked = sorted(perplexities)

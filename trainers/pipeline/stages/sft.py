@@ -27,7 +27,8 @@ _NOT_LEARNED = (
     *("model", "output_dir", "resume", "overwrite", "save_every"),
     *("sharding", "threads", "report_to", "progress", "seed"),
 )
-"""Options that do not affect the trained model, so the fingerprint of a stage excludes them."""
+"""Options that ``Sft.resolved`` leaves out: the fingerprint of the stage covers ``model`` and ``seed`` separately, and
+the others do not affect what the model learns."""
 
 
 @dataclass(frozen=True)

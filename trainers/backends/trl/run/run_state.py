@@ -99,7 +99,7 @@ class TrlRunState:
 
     @functools.cached_property
     def openings(self) -> Mapping[str, str]:
-        """Text before and after the problem in prompts of ``train`` and ``eval``; see ``RunState``."""
+        """The text around the problem in a prompt, by split, "train" and "eval"; see ``RunState``."""
         return self._openings()
 
     @property

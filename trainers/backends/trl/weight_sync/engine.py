@@ -53,7 +53,7 @@ class PolicyEngine:
 
     Raises:
         UnknownNameError: No engine has this name.
-        ConfigurationError: An engine option does not fit, or the engine does not support this number of processes.
+        ConfigurationError: An engine option is not valid, or the engine does not support this number of processes.
         MissingExtraError: A package that the engine needs is not installed.
     """
 
@@ -188,7 +188,10 @@ class PolicyEngine:
                 self._raise_everywhere(error)
 
     def _attempt(self, step: int) -> Exception | None:
-        """Try once to send the weights; every process gathers every layer, even after an error."""
+        """Try once to send the weights; return the error of this process, if any.
+
+        Every process gathers every layer of sharded weights, even after an error.
+        """
         policy = self._module()
         sent: Any
         if self._takes == "adapter":
@@ -251,7 +254,7 @@ class PolicyEngine:
                 )
 
     def _gather(self, value: Any) -> list[Any]:
-        """Return the values of all processes."""
+        """Return the values that all processes passed to this call."""
         gathered: list[Any] = self._ranks.gather(value)
         return gathered
 

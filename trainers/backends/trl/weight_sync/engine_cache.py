@@ -74,7 +74,7 @@ def device_memory(device: torch.device, gather: Callable[[int], list[int]]) -> D
 
     Args:
         device: The device of this process.
-        gather: Returns the values of all processes.
+        gather: Returns the values that all processes passed to it.
     """
     free, accelerator = min(gather(free_bytes(device))), device.type == "cuda"
     if not accelerator:

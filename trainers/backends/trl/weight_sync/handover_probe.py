@@ -66,7 +66,7 @@ class HandoverProbe:
         self._prompt, self._score, self._tolerance = list(prompt), score, tolerance
 
     def check(self, step: int) -> float:
-        """Continue the prompt and compare the engine with the trainer; see ``ask`` and ``compare``."""
+        """Continue the prompt and compare the engine with the trainer; return the distance, as ``compare`` does."""
         return self.compare(step, self.ask())
 
     def ask(self) -> list[Generation]:

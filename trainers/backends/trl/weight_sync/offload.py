@@ -73,7 +73,10 @@ class OffloadedState:
 
 
 def _on_device(optimizer: Any) -> Iterator[tuple[tuple[int, str], Tensor]]:
-    """Yield this process's state tensors that are on the device of their weights, by the weight's index and a name."""
+    """Yield this process's state tensors that are on the device of their weights.
+
+    The key of each tensor is the index of its weight and its name in the optimizer's state, such as ``exp_avg``.
+    """
     every = (weights for group in optimizer.param_groups for weights in group["params"])
     for number, weights in enumerate(every):
         device = _local(weights).device
@@ -83,7 +86,10 @@ def _on_device(optimizer: Any) -> Iterator[tuple[tuple[int, str], Tensor]]:
 
 
 def _local(value: Tensor) -> Tensor:
-    """Return this process's part of a sharded tensor; without gradients, the part is the tensor itself, not a view."""
+    """Return this process's part of a sharded tensor, or a whole tensor unchanged.
+
+    Under ``no_grad``, the part is the stored tensor itself, not a view of it.
+    """
     return value.to_local() if isinstance(value, DTensor) else value
 
 

@@ -1,8 +1,8 @@
 """``StalePolicy``: an engine with older weights of the policy, for rollout parts that sample turns from them.
 
 Covered: a second copy of an unsharded policy, for ``engine="transformers"``; additional servers, for
-``engine="vllm-server"``. The engine has the weights that the policy had after the last step that is a multiple of
-``every``. Not covered: checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
+``engine="vllm-server"``. The weights are refreshed every ``OlderWeights.every`` optimizer steps. Not covered:
+checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StalePolicy:
         config: Options of the run.
         trl: The TRL trainer that holds the policy.
         tokenizer: The tokenizer of the policy.
-        older: Maximum age of the weights, and the addresses of servers for them.
+        older: Number of optimizer steps between refreshes of the weights, and the addresses of their servers.
         copy: A copy of the policy; ``None`` if servers hold the weights.
     """
 
