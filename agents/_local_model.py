@@ -24,7 +24,7 @@ class LocalModel:
     """A model and its tokenizer; create it with ``local_model``.
 
     Args:
-        path: Folder or hub name.
+        path: Folder of the model, or its name on the Hugging Face hub.
         chat_template: See ``ChatCodec``.
 
     Attributes:
@@ -101,7 +101,7 @@ def local_model(path: str, chat_template: str | None = None) -> LocalModel:
     """Return the model of that name, loaded once per process.
 
     Args:
-        path: Folder or hub name.
+        path: Folder of the model, or its name on the Hugging Face hub.
         chat_template: See ``ChatCodec``.
 
     Raises:
@@ -130,7 +130,7 @@ class LocalTurns:
         self._ended = True
 
     def processor(self) -> Any:
-        """Return a ``LogitsProcessor`` for one turn, or ``None``."""
+        """Return a ``LogitsProcessor`` for one turn; ``None``, the default, leaves the logits unchanged."""
         return None
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""``langgraph``: plays the turns of a LangGraph graph; see ``rstar2_env.adapters.langgraph`` for its limits."""
+"""``langgraph``: plays the turns of a LangGraph graph; ``rstar2_env.adapters.langgraph`` lists its limitations."""
 
 from __future__ import annotations
 

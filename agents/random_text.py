@@ -31,7 +31,7 @@ class RandomText:
     """Plays random characters, fragments of mark-up, and sometimes a call or an answer.
 
     Args:
-        length: Maximum number of pieces in a turn.
+        length: Maximum number of pieces in a turn; a piece is an answer, a call, or a fragment of text.
         answers: Probability that a piece is a well-formed answer, which is a random whole number from 0 to 99.
         calls: Probability that a piece is a well-formed call of a tool of the environment, with random characters as
             its arguments.

@@ -1,4 +1,4 @@
-"""``smolagents``: plays with an agent of smolagents; see ``rstar2_env.adapters.smolagents`` for its limits."""
+"""``smolagents``: plays with an agent of smolagents; ``rstar2_env.adapters.smolagents`` lists its limitations."""
 
 from __future__ import annotations
 

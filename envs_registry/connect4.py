@@ -47,7 +47,7 @@ class Connect4(Game):
     strength: float = knob(0.8, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
-        """Return the match of a seed; ``None`` if no winning sequence of moves was found."""
+        """Return the match that a seed generates; ``None`` if no winning sequence of moves was found."""
         match = BoardMatch(Board(6, 7, 4, drop=True), seed, self.strength, search=_TRIES)
         return match if match.winnable() else None
 

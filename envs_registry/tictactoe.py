@@ -41,7 +41,7 @@ class TicTacToe(Game):
     strength: float = knob(0.5, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
-        """Return the match of a seed; ``None`` if the opponent cannot be beaten in it."""
+        """Return the match that a seed generates; ``None`` if the opponent cannot be beaten in it."""
         match = BoardMatch(Board(3, 3, 3, drop=False), seed, self.strength)
         return match if match.winnable() else None
 

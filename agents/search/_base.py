@@ -70,7 +70,7 @@ class Thinker(Asking):
         return None if match is None else match[1].strip()
 
     def conclude(self, prompt: str) -> str:
-        """Ask for an answer, even if the budget is used up; without a marked answer, return the reply's last line."""
+        """Ask for an answer, even if the budget is used up, and return it; if none is marked, return the last line."""
         reply = self._asked.ask(prompt, always=True)
         found = self.read(reply)
         if found is not None:

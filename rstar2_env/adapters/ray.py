@@ -38,7 +38,7 @@ class NodeLostError(Rstar2Error, RuntimeError):
 
 
 class _Stage:
-    """The actor: makes environments in its own process and plays each call in a thread."""
+    """A Ray actor: it makes environments, numbered by ``key``, and runs each call of their methods in a thread."""
 
     def __init__(self, make_env: Callable[..., gym.Env[str, str]] | str) -> None:
         self._make_env = make_env

@@ -142,7 +142,7 @@ class _Session:
 
     Args:
         written: Fields of the environment's configuration.
-        max_turns: Maximum number of turns of the seat.
+        max_turns: Maximum number of turns of the policy.
     """
 
     def __init__(self, written: Mapping[str, Any], max_turns: int) -> None:

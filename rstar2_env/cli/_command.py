@@ -185,7 +185,12 @@ def _by_name(parameters: Iterable[Any]) -> dict[str, Any]:
 
 
 def _reason_against(typed: Iterable[TypedOption], known: Collection[str]) -> str:
-    """Return why the options, as typed, must be a mistake; empty if they can be meant."""
+    """Return why the options, as typed, must be a mistake; empty if there is no reason to think so.
+
+    Args:
+        typed: The options on the command line.
+        known: All names of the command's options.
+    """
     seen: dict[str, TypedOption] = {}
     for option in typed:
         if option.value is None:

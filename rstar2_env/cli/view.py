@@ -174,7 +174,7 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
 
 
 def _can_walk() -> bool:
-    """Whether the terminal supports the interactive view and textual is installed; if it is not, print a note."""
+    """Whether the interactive view can run in this terminal; if only the package textual is missing, print a note."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not terminal or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         return False

@@ -6,7 +6,7 @@ import os
 
 
 def usable_cores() -> int:
-    """Return this process's share of the usable CPU cores, at least 1: cores divided by local processes of the run.
+    """Return the number of usable CPU cores, divided among the run's processes on this machine; at least 1.
 
     ``torchrun`` sets the number of the run's processes on this machine (``LOCAL_WORLD_SIZE``); each process opens its
     own sandbox and verifiers.

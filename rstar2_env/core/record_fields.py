@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
-    """Return a reader that accepts values of a type; for numeric types, it rejects bools."""
+    """Return a reader that accepts values of a type, described by ``what`` in errors; a bool is not a number."""
 
     def read(value: Any) -> T:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):

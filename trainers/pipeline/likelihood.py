@@ -55,7 +55,7 @@ class EngineStage(CheckedOptions):
         """Load a model that scores and samples text.
 
         Args:
-            model: Folder or hub name.
+            model: Folder of the model, or its name on the Hugging Face hub.
         """
         return Likelihood(
             model, engine=self.engine, engine_options=self.engine_options, model_options=self.model_options
@@ -66,7 +66,7 @@ class Likelihood:
     """A model that scores text and samples lines; use it as a context manager, which closes its engine.
 
     Args:
-        model: Folder or hub name.
+        model: Folder of the model, or its name on the Hugging Face hub.
         engine: Name of the engine.
         engine_options: Options of the engine.
         model_options: Options for loading the model, as in ``rstar2 eval``.

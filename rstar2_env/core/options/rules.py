@@ -193,7 +193,7 @@ def _among(value: Any, choices: Iterable[Any]) -> bool:
 
 
 def in_words(hint: Any, rule: Rule = NO_RULE) -> str:
-    """Describe the valid values of an option, for a message: "an integer of at least 1, or None"."""
+    """Describe the valid values of an option, for an error message: "an integer of at least 1, or None"."""
     hint, rule = unannotated(hint, rule)
     alternatives = members(hint)
     if rule.choices:

@@ -87,7 +87,7 @@ def read_loosely(value: Any) -> Any:
 
 
 def _order(member: Any) -> int:
-    """Sort key of a union's members: the type that the fewest texts can represent is tried first."""
+    """Sort key of the types in a union: a type that accepts fewer texts is tried before one that accepts more."""
     member, _ = unannotated(member)
     simple = {type(None): 0, bool: 1, int: 2, float: 3, str: _LAST}
     if member in simple:

@@ -96,7 +96,7 @@ class RunWriter:
             config: The options of the run, in a form that can be passed again.
             resumed: Step of the checkpoint that the run resumes from; ``None`` for a new run.
             config_file: Name of the file with the options.
-            **more: Further keys of the event.
+            **more: Further keys of the event ``started`` or ``resumed``.
 
         Raises:
             ConfigurationError: The folder holds files that no run of this kind wrote.
@@ -152,7 +152,7 @@ class RunWriter:
             step: The optimizer step that they were played for, from 1.
             groups: All episodes of each group, selected or not.
             decisions: Decision about each episode, in the shape of ``groups``; ``None`` means that no episode was kept.
-            extra: Further keys of each line, in addition to the episode's own.
+            extra: Function that returns further keys for the line of an episode.
         """
         if not self._keeps_episodes:
             return
@@ -177,7 +177,7 @@ class RunWriter:
         Args:
             step: Number of optimizer steps done.
             episodes: The episodes; ``group`` is the number of each episode.
-            extra: Further keys of each line, in addition to the episode's own, by episode.
+            extra: Function that returns further keys for the line of an episode.
             **more: Further keys with the same value in all lines.
         """
         if self._keeps_episodes:

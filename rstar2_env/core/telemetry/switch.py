@@ -279,7 +279,7 @@ class _FirstFailure(logging.Handler):
             )
 
     def remove(self, *, late: bool) -> None:
-        """Stop handling the log messages of OpenTelemetry's SDK."""
+        """Stop handling the SDK's log messages; if ``late``, warn that data could not be sent in time."""
         if late and not self.said:
             _LOG.warning("Telemetry could not be sent within %g s of the end of the run.", FLUSH_S)
         self._logger.removeHandler(self)

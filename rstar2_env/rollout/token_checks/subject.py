@@ -25,7 +25,7 @@ class Template:
     """A model's tokenizer with its chat template, and facts about the model.
 
     Attributes:
-        path: Folder or hub name.
+        path: Folder of the model, or its name on the Hugging Face hub.
         chat_template: Replaces the tokenizer's own template.
         chat_template_options: Passed to the template.
     """

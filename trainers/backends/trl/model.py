@@ -159,7 +159,7 @@ def load_model(
     """Load a causal language model.
 
     Args:
-        name: Folder or hub name.
+        name: Folder of the model, or its name on the Hugging Face hub.
         options: The model's attention implementation, and whether to trust code that comes with the model.
         dtype: Precision of the model's weights.
         revision: Revision on the hub.
@@ -211,7 +211,7 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
     """Load a tokenizer.
 
     Args:
-        name: Folder or hub name.
+        name: Folder of the model, or its name on the Hugging Face hub.
         options: Whether to trust code that comes with the tokenizer.
         revision: Revision on the hub.
 
