@@ -42,7 +42,7 @@ class OpenAIChat:
             counted; ``"play"`` plays the partial reply.
         timeout_s: Maximum time for one turn, in seconds.
         retries: Number of additional attempts for one turn.
-        limits: Rates and budgets of all agents of the process at this endpoint together; see ``ChatLimits``.
+        limits: Rates and budgets that all agents of this process share at the endpoint; see ``ChatLimits``.
         cache: SQLite file that stores replies; a repeated request is not sent again.
         dialect: The environment's dialect.
         api: ``"chat"``: chat completions. ``"responses"``: the Responses API, which has neither seeds nor stop strings.

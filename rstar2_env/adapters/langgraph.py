@@ -37,7 +37,7 @@ def env_tools(box: Toolbox) -> list[Any]:
     """Return the tools of an environment as LangChain tools.
 
     Args:
-        box: A ``ToolSession``, or the ``RunningLoop`` that the function ``make`` of ``start`` receives.
+        box: A ``ToolSession``, or the ``RunningLoop`` that ``start`` passes to ``make``.
     """
     return [_tool(schema["function"], box) for schema in box.tools]
 
@@ -77,7 +77,8 @@ def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
     """Return a function that starts an episode with a graph.
 
     Args:
-        make: Makes the compiled graph from ``env_tools(running)`` and ``running.system``.
+        make: Function that makes the compiled graph for an episode. Its argument ``running`` represents the episode:
+            ``env_tools(running)`` are the tools, ``running.system`` is the system message.
     """
     return partial(_start, make)
 

@@ -38,7 +38,7 @@ def env_tools(box: Toolbox) -> list[Any]:
     """Return the tools of an environment as tools of the SDK.
 
     Args:
-        box: A ``ToolSession``, or the ``RunningLoop`` that the function ``make`` of ``start`` receives.
+        box: A ``ToolSession``, or the ``RunningLoop`` that ``start`` passes to ``make``.
     """
     return [_tool(schema["function"], box) for schema in box.tools]
 
@@ -73,7 +73,8 @@ def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
     """Return a function that starts an episode with an agent of the SDK.
 
     Args:
-        make: Makes the agent from ``env_tools(running)`` and ``running.system``.
+        make: Function that makes the agent for an episode. Its argument ``running`` represents the episode:
+            ``env_tools(running)`` are the tools, ``running.system`` is the system message.
     """
     return partial(_start, make)
 

@@ -293,7 +293,7 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
 
 
 def layers_of(settings: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Parse each ``--set NAME=VALUE`` into its own layer of options, in the given order.
+    """Parse each ``--set NAME=VALUE`` into a separate dict of options, in the given order.
 
     Args:
         settings: The values of ``--set``.

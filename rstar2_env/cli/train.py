@@ -259,7 +259,7 @@ def _resume_hint(folder: Path) -> str:
 
 
 def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
-    """Return the layers of options that ``--set`` and ``--tool`` give.
+    """Return the options that ``--set`` and ``--tool`` give, a dict for each, in the given order.
 
     Raises:
         ConfigurationError: A flag gives an option a different value.

@@ -211,7 +211,7 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
     """Load a tokenizer.
 
     Args:
-        name: Folder of the model, or its name on the Hugging Face hub.
+        name: Folder of the tokenizer, or its name on the Hugging Face hub.
         options: Whether to trust code that comes with the tokenizer.
         revision: Revision on the hub.
 
