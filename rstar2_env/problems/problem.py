@@ -15,7 +15,7 @@ class Problem:
         id: Unique within its source.
         question: The text that the policy reads.
         answer: The gold answer, as text.
-        source: Where it comes from (a file, a data set, a procedural family).
+        source: The file, data set or procedural family that the problem comes from.
         meta: Further fields of the source, such as worked calculations, difficulty or licence.
     """
 

@@ -61,9 +61,9 @@ class ProceduralSource:
 
     Attributes:
         name: The family with its options; every id begins with it, so that ids of different options differ.
-        draw: Draws an instance; it is pickled with the source. If it is a ``functools.partial`` that binds ``split``
-            (to return ``None`` early), it is bound to the source's own split, so ``dataclasses.replace(source,
-            split=...)`` works.
+        draw: Draws an instance; it is pickled with the source. A ``functools.partial`` may bind ``split`` (to return
+            ``None`` early); a bound split that differs from the source's is replaced with the source's, so
+            ``dataclasses.replace(source, split=...)`` works.
         split: "train", "validation" or "test".
         seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
     """

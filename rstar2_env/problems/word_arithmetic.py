@@ -113,7 +113,7 @@ class _Story:
     used: list[str] = field(default_factory=list)
 
     def open(self, rng: np.random.Generator, *, packs: bool) -> None:
-        """Begin the story with a number of objects, or with boxes of objects."""
+        """Begin the story with a number of objects or, with ``packs``, with boxes of objects."""
         if packs:
             a, b = _between(rng, 2, 40), _between(rng, 2, 50)
             self._do(rng, "open_packs", (a, b), f"x={a}*{b}", a * b)

@@ -9,8 +9,8 @@ A_t, times alpha (the option ``weight``), is added to the advantage of the token
 of the outcome plus alpha times the progress. Q_t is estimated as the share of correct episodes among ``rollouts``
 further episodes from the end of the turn; Q_0 is the group's pass rate, and after the last turn Q_t is the verdict.
 With K = 1, the prover would be the policy itself, whose progress only scales the gradient; if K is too large, every
-probability is 1. The paper trains with alpha 5 for a model of 2B and 3 for 9B (appendix E); 0.5 and 0.2 are its values
-for search. In the paper, the provers are fixed and a model predicts their progress; here the current policy is the
+probability is 1. The paper trains with alpha 5 for a model of 2B and 3 for 9B (appendix E); for search, it uses 0.5
+and 0.2. In the paper, the provers are fixed and a model predicts their progress; here the current policy is the
 prover.
 """
 

@@ -28,7 +28,7 @@ def penalty(episode: Episode) -> float:
 
 
 def penalties(episode: Episode) -> dict[str, float]:
-    """Return the penalty and its two terms by name, in the form of a selector's ``weighed``."""
+    """Return ``penalty`` and its terms ``tool_errors`` and ``format``; selectors report them (``Weighs.weighed``)."""
     return {
         "penalty": penalty(episode),
         "tool_errors": tool_error_penalty(episode),

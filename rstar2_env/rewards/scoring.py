@@ -19,7 +19,8 @@ _LOG = logging.getLogger(__name__)
 _OWN = "return/"
 """Prefix in ``Episode.rewards`` for the names of the reward components that the environment itself reported."""
 TURN_SCORES = "turn_scores"
-"""Key in ``Episode.measured`` for each turn's sum of the scores that have one number per turn (``OnTurns``)."""
+"""Key in ``Episode.measured`` for a list with one number per turn: the sum of the turn's scores over the components
+that score each turn (``OnTurns``)."""
 TURN_RETURNS = "turn_returns"
 """Key in ``Episode.measured`` for the environment's reward of each turn, scaled by the weight of the component
 ``return``."""
@@ -122,7 +123,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the ratio of the return after weight, gate and clip to the return itself; if that is 0, the weight."""
+        """Return the ratio of the return after weight, gate and clip to the raw return; the weight if that is 0."""
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
             paid[component.name] / whole if whole else component.weight

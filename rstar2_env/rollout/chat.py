@@ -118,7 +118,7 @@ class ChatCodec:
         return self._encode((Slot("text", lstrip=False, rstrip=False),), {"text": text})
 
     def turn(self, text: str) -> list[int]:
-        """Return the token ids of a policy turn given as text, with its end-of-turn token; not for generated turns."""
+        """Return the token ids of a policy turn given as text, with its end-of-turn token; generated turns have ids."""
         return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})
 
     def conversation(
@@ -181,7 +181,7 @@ class ChatCodec:
         return self._prompts[system]
 
     def _between(self, role: str) -> Scaffold:
-        """Return the scaffold from the end of a policy turn to the start of the next one."""
+        """Return the template's text between two policy turns, with slots for the messages."""
         if role not in self._betweens:
             messages = [("user", "user"), ("assistant", "policy"), (role, "other")]
             self._betweens[role] = self._guard_edges(after(self._reader.read(messages, generate=True), "policy"))

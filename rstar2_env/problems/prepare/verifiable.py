@@ -18,7 +18,7 @@ _AT_ONCE = 1024
 
 
 def verifiable_answers(problems: Iterable[Problem]) -> tuple[list[Problem], list[Removed]]:
-    """Keep the problems whose gold answer verifies against itself but not against a changed answer.
+    """Keep the problems for which the verifier accepts the gold answer and rejects a changed answer.
 
     Args:
         problems: The problems.

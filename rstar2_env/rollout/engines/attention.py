@@ -143,7 +143,7 @@ _pass = threading.local()
 
 @contextmanager
 def packed(model: PreTrainedModel, pack: Pack) -> Iterator[None]:
-    """Within the block, compute a model's attention by ``packed_attention`` in this thread, for one packed pass."""
+    """Compute attention by ``packed_attention`` in the ``with`` block, in this thread, for one packed pass."""
     config, _pass.pack = model.config, pack
     former, config._attn_implementation = config._attn_implementation, NAME
     try:

@@ -102,7 +102,7 @@ class RunningBatch:
     Args:
         model: A causal language model.
         max_prefill_tokens: Maximum number of prompt tokens in one forward pass.
-        max_tokens: Maximum number of tokens in the cache; a single request always runs.
+        max_tokens: Maximum number of tokens in the cache; a single request runs even if it needs more.
         finish: Returns why a request has ended; ``None`` if it continues.
 
     Attributes:
@@ -111,7 +111,7 @@ class RunningBatch:
         live: The running requests.
         pool: The kept sequences of ended requests.
         prompt_tokens: Number of prompt tokens so far.
-        computed_tokens: Number of prompt tokens that were computed.
+        computed_tokens: Number of prompt tokens that were computed, not taken from a kept cache.
         generated_tokens: Number of generated tokens so far.
         preemptions: Number of times that a request lost its place in the cache.
         recomputed_tokens: Number of tokens computed again after preemptions.

@@ -135,7 +135,7 @@ def _merged(
 
 @contextmanager
 def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let a module compute with these tensors within the block, instead of its own parameters, which may be shards."""
+    """Let a module compute with these tensors in the ``with`` block, not with its parameters, which may be shards."""
     own: list[tuple[nn.Module, str, nn.Parameter]] = []
     for name, module in part.named_modules(prefix=at):
         for key, parameter in module.named_parameters(recurse=False):

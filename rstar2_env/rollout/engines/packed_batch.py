@@ -37,8 +37,8 @@ FEW_DEAD = 8
 """Number of unused slots that attention may always read: up to this number, no requests are moved."""
 
 OLD = 1
-"""Number of requests per slot. If more have begun since a kept sequence was last used, its episode has most likely
-ended, and the sequence is dropped before the cache grows."""
+"""Age, in requests per slot of the cache, after which a kept sequence is old: if more requests have begun since it was
+last used, its episode has most likely ended, and the sequence is dropped before the cache grows."""
 
 COLUMNS = 16
 """The number of columns (token positions per slot) is rounded up to a multiple of this number."""
@@ -53,7 +53,7 @@ class _Start:
 
     Attributes:
         request: The new request.
-        key: Tokens of the request as a key.
+        key: Tokens of the request, packed by ``key_of``.
         source: The sequence whose cache it reuses; ``None`` if it reuses none.
         known: Number of tokens whose keys and values ``source`` has.
         whole: Whether the request takes over the slot of ``source`` instead of copying its cache.
@@ -72,8 +72,8 @@ class PackedBatch(RunningBatch):
     Args:
         model: A causal language model for which ``can_pack`` and ``supports`` hold.
         max_prefill_tokens: Maximum number of prompt tokens in one forward pass; longer prompts take several passes.
-        max_tokens: Maximum number of tokens in all slots together, unused columns included; a single request always
-            runs.
+        max_tokens: Maximum number of tokens in all slots together, unused columns included; a single request runs
+            even if it needs more.
         keep: Whether to keep the caches of ended requests.
         finish: Returns why a request has ended; ``None`` if it continues.
     """
@@ -374,7 +374,7 @@ class PackedBatch(RunningBatch):
 
     @property
     def _needed(self) -> int:
-        """Columns that the running requests need."""
+        """Number of columns that the running requests need."""
         return _rounded(max(map(len, self.live), default=0))
 
     def _reset(self) -> None:

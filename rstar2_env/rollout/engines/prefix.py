@@ -85,7 +85,7 @@ class CachedSequence:
     Attributes:
         key: The token ids of the sequence.
         slot: The cache slot that has the keys and values.
-        number: Time of the last use, on the caller's clock.
+        number: Time of the last use: a number that the caller passes, larger at later times.
     """
 
     key: Key

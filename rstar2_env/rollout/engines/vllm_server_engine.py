@@ -332,7 +332,16 @@ class VllmServerEngine:
         return generation
 
     async def _ask(self, body: dict[str, Any], chain: Sequence[int], at: Server | None) -> tuple[Any, Server, int]:
-        """Request a generation until a server answers; waiting for a lost server does not count as an attempt."""
+        """Request a generation until a server answers; waiting for a lost server does not count as an attempt.
+
+        Args:
+            body: The request; the model's name and the salt of the prefix cache are filled in.
+            chain: Hashes of the prompt's blocks, to find the server that caches them.
+            at: The server to use; ``None`` chooses one.
+
+        Returns:
+            The answer, the server, and the version of the weights when the request was sent.
+        """
         failed: list[str] = []
         after_s: float | None = None
         while True:
