@@ -208,7 +208,7 @@ def default_folder(name: str) -> Path:
 
 
 def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[str, Any]:
-    """Return the merged value of an option whose value is a mapping; later layers override earlier ones."""
+    """Return the merged value of the option ``GROUP.NAME``, which is a mapping; later layers override earlier ones."""
     found: dict[str, Any] = {}
     for layer in layers:
         found = merged(found, nested_options(name, in_groups(layer).get(group, {}).get(name, {})))

@@ -40,7 +40,7 @@ JsonObject = dict[str, Any]
 
 
 class Answers:
-    """Answers the viewer's queries about the runs of a follower; thread-safe.
+    """Answers the viewer's queries about the runs that a follower watches; thread-safe.
 
     Args:
         follower: Keeps the indexes of the runs up to date.

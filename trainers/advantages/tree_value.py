@@ -39,7 +39,8 @@ class TreeValue(GroupAdvantage):
 
     Args:
         incomplete: The value of an episode that a budget ended or that has no answer.
-        add: Components of the reward, by their names in the metrics, that are added to the values of an episode.
+        add: Components of the reward, by their names in the metrics, that are added to each token's advantage in their
+            episode, and to the episode's value in the group's mean.
     """
 
     incomplete: float = option(-1.0, least=-1, most=1)
@@ -69,7 +70,7 @@ class TreeValue(GroupAdvantage):
         return found
 
     def _added(self, group: Sequence[Episode]) -> list[float]:
-        """Return the sum of the added components of each episode."""
+        """Return, for each episode, the sum of the components that ``add`` names."""
         known = {name for episode in group for name in episode.rewards}
         if unknown := sorted(set(self.add) - known):
             raise ConfigurationError(

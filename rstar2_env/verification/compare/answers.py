@@ -2,7 +2,7 @@
 
 Covered: lists, sets, tuples, matrices, intervals, equations, inequalities, labels, plus-minus signs, quantities, words.
 Answers are trees. The result ``None`` means that numerical evaluation cannot decide; the module ``symbolic`` then
-tries. Not covered: whether an equal text counts as an answer (see ``conduct``).
+tries. Not covered: whether an answer of equal value still leaves work to do (see ``conduct``).
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class Comparer:
         return self._ordered(one_sequence, other_sequence)
 
     def _componentwise(self, gold: Node, answer: Node) -> bool | None:
-        """Compare, entry by entry, vectors and matrices in the form of sums and multiples, ``c (1, 2) + (3, 4)``."""
+        """Compare, entry by entry, vectors and matrices written as sums and multiples: ``c (1, 2) + (3, 4)``."""
         one, other = components(gold), components(answer)
         if (one is None and other is None) or (one and other and _has_grid(gold) != _has_grid(answer)):
             return None if one is None else False

@@ -2,7 +2,7 @@ r"""Compares answers to multiple-choice questions: a letter in any common form, 
 
 Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". If the question lists the
 options, an answer without a letter may also be an option's text, or a literal number equal to an option. Not covered:
-checks of an option's text without the question; then the text after a letter must be a value, such as 12.
+checks of an option's text if the question is not known; the text after a letter must then be a value, such as 12.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def letter_of(text: str, *, lower: bool = False) -> str | None:
 
     Args:
         text: The text.
-        lower: Whether a small letter, such as ``b``, also names a choice.
+        lower: Whether a small letter alone, such as ``b``, also names a choice.
     """
     text = _DRESS.sub("", text).strip()
     others = _OTHERS.search(text)

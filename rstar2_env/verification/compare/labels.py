@@ -16,7 +16,7 @@ def distinct_labels(items: list[Item]) -> bool:
 
 
 def by_label(label: Node | None, items: list[Item]) -> list[Item]:
-    """Sort labelled items (``y = -4, x = 3``) in the order of the labels of a tuple, or alphabetically."""
+    """Sort items labelled with distinct variables, as in the tuple ``label`` if it has the same, or alphabetically."""
     if not distinct_labels(items) or not all(isinstance(item.label, Sym) for item in items):
         return items
     names = [key(item) for item in label.items] if isinstance(label, BracketGroup) else []
@@ -41,7 +41,7 @@ def subscripts_differ(gold: Node, answer: Node) -> bool:
 
 
 def align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
-    """Return the renaming that turns the label ``f(z)`` into ``f(x)``; ``None`` if the labels are not such a pair."""
+    """Return the renaming that turns an answer's label ``f(z)`` into the gold's ``f(x)``; ``None`` for other labels."""
     match gold, answer:
         case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
             names: dict[str, str] = {}

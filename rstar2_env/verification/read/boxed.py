@@ -34,7 +34,7 @@ _OPENING = re.compile(
     r"|^[ \t]*(?P<percent>%)(?P<hidden>[ \t$]*\\(?:boxed|fbox))?[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern of the start of a box or of a call, result or comment in tags, or of a whole program or comment line."""
+"""Pattern of the start of a box, call, result or comment in tags, or of a whole program in fences or a ``%`` line."""
 _ENDS = {
     "tool_call": re.compile("</tool_call>", re.IGNORECASE),
     "tool_response": re.compile("</tool_response>", re.IGNORECASE),

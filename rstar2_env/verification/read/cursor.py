@@ -1,4 +1,4 @@
-"""``Cursor``: a position in a sequence of tokens: look ahead, consume a token, test which construct begins there."""
+"""``Cursor``: a position in a sequence of tokens, which looks ahead, consumes tokens, and tests what begins there."""
 
 from __future__ import annotations
 

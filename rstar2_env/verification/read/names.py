@@ -138,6 +138,6 @@ def lowered(said: str) -> str:
 
 
 def label_before(said: str) -> str | None:
-    """Return the words before the final verb, with the case of ``lowered``; ``None`` if the last word is not a verb."""
+    """Return the words before the final verb, as ``lowered`` writes them; ``None`` if the last word is not a verb."""
     *label, verb = _RESULT.sub("is", lowered(said)).split()
     return " ".join(label or [verb]) if verb.lower() in VERBS else None

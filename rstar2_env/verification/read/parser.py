@@ -75,7 +75,7 @@ class Reader(Factors):
     # Lists and their items.
 
     def items(self, closers: tuple[str, ...] | None) -> Node:
-        """Read items between separators, up to a closing bracket or the end; a single item does not become a list."""
+        """Read items up to one of the brackets ``closers``, or up to the end; a single item does not become a list."""
         separators: set[str] = set()
         found = self.item_list(closers, separators)
         # The word that joins conditions matters: "x < 1 or x > 2".

@@ -17,7 +17,7 @@ from rstar2_env.verification.read.nodes import Apply, Node, Num, key, walk
 Point = dict[str, Fraction]
 
 ATTEMPTS = 16
-"""Number of points to try for each kind of points."""
+"""Number of points to try of each kind: signed, small, unit-interval, large and whole points."""
 
 _SCALES = tuple(map(Fraction, ("1", "1", "6", "6", "1/8", "1/8", "40", "40")))
 _KINKED = frozenset({"cases", "abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})

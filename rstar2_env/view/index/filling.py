@@ -297,7 +297,7 @@ class Filler:
 
 
 def _is_same(source: LineFile, offset: int, head: bytes, tail: bytes) -> bool:
-    """Whether a file still begins with the content that was read."""
+    """Whether the first ``offset`` bytes of a file still have the fingerprints ``head`` and ``tail``."""
     try:
         return fingerprints_of(source.path, offset) == (head, tail)
     except OSError:

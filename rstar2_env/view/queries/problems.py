@@ -104,7 +104,7 @@ def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[_Step]:
 
 
 def _ratio(sums: Sequence[float | None], at: int = 0) -> float | None:
-    """Return a figure of ``_FIGURES`` from its numerator and its denominator; ``None`` without data."""
+    """Return the figure at position ``at`` of ``_FIGURES`` from the results of ``_SUMS``; ``None`` without data."""
     over, under = sums[2 * at : 2 * at + 2]
     return over / under if over is not None and under else None
 

@@ -120,7 +120,7 @@ def _shared(least: str, most: str) -> int:
 
 
 def short_question(question: str, task: str, heads: Mapping[str, int], longest: int = QUESTION) -> str:
-    """Return the beginning of a question after the common prefix of its task."""
+    """Return the beginning of a question after its task's common prefix, whose length is in ``heads``."""
     return question[heads.get(task, 0) :][:longest]
 
 

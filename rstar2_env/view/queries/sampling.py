@@ -53,7 +53,7 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
 
 
 def _history(db: sqlite3.Connection) -> dict[str, Any]:
-    """Return the success, the kinds of groups and the problems at each step.
+    """Return, for each step, the success rate, the number of groups of each kind, and numbers of problems.
 
     The problems are counted in two ways: those that were played for the first time, and all seen so far, by the kind of
     their last group (all wrong, mixed, all correct).

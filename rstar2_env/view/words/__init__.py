@@ -2,7 +2,7 @@
 
 Covered: ``cards.json`` (the curves of an overview, in order, with the metrics of each) and ``words.json`` (all other
 tables, and the markup by which a message is split). The page is built from the same files. Not covered: sentences that
-only one of them shows.
+only the page or only the terminal shows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ def words() -> Mapping[str, Any]:
 
 @cache
 def cards() -> Sequence[Mapping[str, Any]]:
-    """Return the cards of an overview in order: ``title``, ``section``, ``metrics`` (names with labels), ``form``."""
+    """Return the cards of an overview in order.
+
+    Keys: ``title``, ``section``, ``help``, ``metrics`` (names with labels), and the number format, ``form``.
+    """
     found: Sequence[Mapping[str, Any]] = _read("cards.json")["cards"]
     return found
 

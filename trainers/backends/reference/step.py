@@ -142,7 +142,10 @@ def gradients(
 def _tokens(
     row: Row, every: Tensor, *, old: Tensor | None, old_mean: Tensor | None, reference: Tensor | None
 ) -> Tokens:
-    """Return the inputs of the loss terms for one row; each tensor is (1, completion tokens)."""
+    """Return the inputs of the loss terms for one row, from ``every``, the result of ``distributions``.
+
+    Each returned tensor is (1, completion tokens).
+    """
     logp = _chosen(every, row)
 
     def numbers(values: object) -> Tensor:
@@ -168,6 +171,6 @@ def _tokens(
 
 
 def _chosen(every: Tensor, row: Row) -> Tensor:
-    """Return the entry of each completion token from an array (completion tokens, vocabulary)."""
+    """Return each completion token's own entry in a tensor (completion tokens, vocabulary)."""
     ids = torch.tensor(row.completion_ids, device=every.device)
     return every.gather(1, ids[:, None])[:, 0]

@@ -134,7 +134,7 @@ def chosen_together(
 
 
 def recorded_precision(file: Path, group: str, key: str) -> str:
-    """Return the precision that an earlier run on a CPU recorded in ``file``; ``float32`` if it recorded none."""
+    """Return the precision that a CPU run recorded in a JSON file at ``[group][key]``; ``float32`` if there is none."""
     try:
         found = json.loads(file.read_text("utf-8")).get(group, {}).get(key)
     except (OSError, ValueError):

@@ -130,7 +130,7 @@ class ShardedTrainer(WarmsUp):
         return prepared
 
     def create_optimizer(self, model: Any = None) -> Any:
-        """Create the optimizer, and record its weights before it is wrapped or sharded."""
+        """Create the optimizer, and record its class and weights before accelerate or DeepSpeed wraps it."""
         is_new = self.optimizer is None
         made = super().create_optimizer(model)
         if is_new:

@@ -166,7 +166,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         Args:
             model: The policy as the loop of transformers wraps it.
             batches: The micro-batches of this process.
-            loss_of: Returns the loss share of a micro-batch; the loss is the sum over all processes.
+            loss_of: Returns a micro-batch's share of the loss, which is the sum of the shares of all processes.
 
         Returns:
             The loss share of this process.

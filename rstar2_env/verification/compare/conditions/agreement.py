@@ -71,7 +71,7 @@ def _remarks(node: Node) -> list[str]:
 
 
 def _is_aside(remark: str, known: frozenset[str]) -> bool:
-    """Whether a remark consists of words that add no quantity: "for the trip"."""
+    """Whether a remark consists of ``known`` or harmless words, which add no quantity: "for the trip"."""
     words = remark.lower().split()
     if words[0] in ("is", "are"):
         return REMARKS.issuperset(words)  # "7 is too small" says something about 7

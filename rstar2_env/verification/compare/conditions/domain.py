@@ -39,7 +39,7 @@ _NARROW = 1e-9
 """Relative width below which an interval counts as one point, since its ends are known only as floats."""
 
 _MANY = 8
-"""Largest number of whole numbers that are checked one by one."""
+"""Widest interval in which whole numbers are checked one by one."""
 
 _FROM_ONE = (Piece(ONE, INFINITY, low_closed=True, high_closed=False),)
 _FROM_ZERO = (Piece(ZERO, INFINITY, low_closed=True, high_closed=False),)

@@ -137,7 +137,7 @@ class _Head:
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add ``left @ right`` to ``total``, rounding to the factors' precision only once (the sum or the product)."""
+    """Add ``left @ right`` to ``total`` in place; if ``total`` has another precision, round only the product."""
     if left.dtype is total.dtype:
         total.addmm_(left, right)
     else:
@@ -145,7 +145,7 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def _tiles(count: int, words: int) -> Iterator[slice]:
-    """Divide tokens into tiles of nearly equal size."""
+    """Divide ``count`` tokens into tiles of nearly equal size, given the size of the vocabulary, ``words``."""
     most = max(1, CPU_TILE_BYTES // (4 * words))
     parts = -(-count // most)
     for part in range(parts):

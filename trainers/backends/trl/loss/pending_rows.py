@@ -23,7 +23,7 @@ from .micro_batches import MicroBatch, completion_values, row_embeddings
 from .packing import tree_tokens
 
 _DRAWS = 1_000_003
-"""Last number of the seed of the loss terms' random draws; for the order of the groups, this number is 0."""
+"""Third number of the seed from which loss terms draw; the order of the groups is drawn with 0 in its place."""
 
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
 """Names of the values that are stored for each row before the first update on it: the log-probabilities of its

@@ -71,7 +71,7 @@ class RunRecorder:
         setup.ranks.wait()
 
     def write_batch(self, step: int, batch: Batch) -> None:
-        """Write the episodes of a batch that is first trained on after ``step`` optimizer steps."""
+        """Write the episodes of a batch whose first optimizer step comes after ``step`` finished steps."""
         self._files.train(step + 1, batch.groups, batch.decisions, extra=self._train_facts())
 
     def write_held_out(self, episodes: Sequence[Episode]) -> None:
@@ -110,7 +110,7 @@ class RunRecorder:
         ranks.wait()
 
     def finish(self, event: str, verdict: RunVerdict | None = None, **more: str) -> None:
-        """Write the verdict, the event that ends the run, and the model cards."""
+        """Write the verdict, the event that ends the run with its further fields ``more``, and the model cards."""
         if verdict is not None and self._first:
             list_files(self._setup.folder, VERDICT_FILE)
             write_json(self._setup.folder / VERDICT_FILE, jsonable(verdict.record()))

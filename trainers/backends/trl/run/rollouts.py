@@ -210,8 +210,8 @@ def check_ahead(config: TrainConfig) -> None:
     """Check that a run can prefetch batches with its options.
 
     Raises:
-        ConfigurationError: The engine cannot play episodes during training, or ``handover="carry"`` has no episodes to
-            carry over.
+        ConfigurationError: The engine or another option rules out playing episodes during training, or
+            ``handover="carry"`` has no episodes to carry over.
     """
     rollout = config.rollout
     ahead = f"rollout.max_staleness={rollout.max_staleness}"

@@ -249,7 +249,7 @@ class TrlRunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state that ``state_dict`` returned; its settings ``applied`` are those of the pending rows."""
+        """Restore a state that ``state_dict`` returned; its entry ``applied`` has the settings of the pending rows."""
         applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)
         self.train_with(applied)
