@@ -270,6 +270,9 @@ def needs_training_stack(what: str) -> Iterator[None]:
     spins for about 0.1 ms and then sleeps. By default, threads spin for so long that other processes on the same
     processors make training several times slower.
 
+    Args:
+        what: The feature that needs the packages, as the subject of the error message.
+
     Raises:
         MissingExtraError: torch, transformers or TRL is not installed.
     """

@@ -224,7 +224,17 @@ def _evaluation_of(model: Path) -> Path:
 
 
 def _evaluate(model: Path, folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
-    """Evaluate a model on the held-out problems, several times each; episodes of an earlier run are kept."""
+    """Evaluate a model on the held-out problems, several times each; episodes of an earlier run are kept.
+
+    Args:
+        model: Folder of the model.
+        folder: Folder for the evaluation.
+        options: Options of the demonstration.
+        seconds: Receives the seconds of the evaluation, by the name of ``folder``.
+
+    Returns:
+        ``folder``.
+    """
     began = time.monotonic()
     _say(options, f"Evaluating {model}: {options.eval_problems} problems, {options.eval_samples} samples of each ...")
     arguments: dict[str, Any] = {

@@ -110,7 +110,7 @@ def _asked(weights: Weights, merge: bool, dtype: str | None) -> dict[str, Any]:
 
 
 def _made(folder: Path, asked: dict[str, Any]) -> bool:
-    """Return whether the folder already holds this export."""
+    """Return whether the folder already holds the export whose record is ``asked``."""
     try:
         return bool(json.loads((folder / RECORD).read_text("utf-8")) == asked)
     except (OSError, ValueError):
@@ -148,7 +148,13 @@ def _make(
 
 
 def _card(weights: Weights, merged: bool, stored: str) -> str:
-    """Return the run's card, adapted to these weights; for a model without a run, its existing card."""
+    """Return the run's card, adapted to these weights; for a model without a run, its existing card.
+
+    Args:
+        weights: The exported weights.
+        merged: Whether a LoRA adapter was merged into them.
+        stored: Their precision.
+    """
     if weights.run is None:
         own = weights.folder / CARD_FILE
         return own.read_text("utf-8") if own.is_file() else ""

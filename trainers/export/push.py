@@ -197,7 +197,7 @@ class Push:
 
 
 def _is(path: Path, about: Mapping[str, Any]) -> bool:
-    """Return whether a file equals the hub's file, by size and checksum."""
+    """Return whether a file equals the hub's file by size and checksum, which the hub's record ``about`` contains."""
     if about.get("size") != path.stat().st_size:
         return False
     if not (large := about.get("lfs")):

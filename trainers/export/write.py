@@ -132,7 +132,7 @@ def _save(policy: PolicyModel, into: Path, *, merge: bool, dtype: str | None, be
 
 
 def _precision_of(name: str, revision: str | None, own_code: bool) -> torch.dtype:
-    """Return the precision that a model's configuration declares."""
+    """Return the precision that a model's configuration declares; float32 if it declares none."""
     chosen = {} if revision is None else {"revision": revision}
     found = AutoConfig.from_pretrained(name, trust_remote_code=own_code, **chosen).dtype
     return found if isinstance(found, torch.dtype) else torch.float32

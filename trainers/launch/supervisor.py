@@ -86,10 +86,13 @@ class Supervisor:
 
 
 def _workers(pid: int) -> list[int]:
-    """Return the processes to interrupt: those that ``torchrun`` started, or the trainer itself.
+    """Return the process to interrupt: the first process that ``torchrun`` started, or the trainer itself.
 
     ``torchrun`` reacts to a signal by ending its processes; if one of these processes is interrupted, all of them stop
     after the same step.
+
+    Args:
+        pid: Id of the trainer's process, which may be ``torchrun``.
     """
     children = Path(f"/proc/{pid}/task/{pid}/children")
     command = Path(f"/proc/{pid}/cmdline")

@@ -23,7 +23,7 @@ _JOINT, _MARK = re.compile(r"\+(?=\s*[\w./(])(?!\d)"), "\0"
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge one mapping over another, key by key at any depth."""
+    """Merge the mapping ``over`` into a copy of ``base``, key by key at any depth; values of ``over`` win."""
     found = dict(base)
     for name, value in over.items():
         both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)

@@ -245,7 +245,7 @@ def _dotted(slot: str, part: Part) -> str:
 
 
 def _filled(part: Part, config: TrainConfig) -> Part:
-    """Fill in the options that the part declares with ``FromRun`` and the user did not set."""
+    """Fill in, from the options of the run, those that the part declares with ``FromRun`` and the user did not set."""
     options = dict(part.options)
     for name, source in _sources(part).items():
         options[name] = attrgetter(source)(config)
@@ -253,7 +253,14 @@ def _filled(part: Part, config: TrainConfig) -> Part:
 
 
 def _from_run(slot: str, part: Part, made: object, make: Callable[[Part], object]) -> list[FilledOption]:
-    """Return the options of a typed part that ``_filled`` fills in; ``make`` creates the part again."""
+    """Return a record of each option that ``_filled`` fills in.
+
+    Args:
+        slot: Slot of the part.
+        part: The typed part, before its options are filled in.
+        made: The part that was created from it.
+        make: Creates the part again from other options.
+    """
 
     def made_with(name: str, value: object) -> object:
         return make(Part(part.name, {**part.options, name: value}, part.made_by))
@@ -283,7 +290,13 @@ def _made(slot: str, part: Part, config: TrainConfig) -> Any:
 
 
 def _check_shape(slot: str, name: str, made: Any) -> None:
-    """Raise an error for a part of another slot, or an incomplete part, before a model is loaded."""
+    """Check, before a model is loaded, that a created part has the interface that its slot requires.
+
+    Args:
+        slot: Slot of the part.
+        name: Name of the part, for error messages.
+        made: The created part.
+    """
     kind, arguments = FIELDS[slot].kind, _CALLED_WITH.get(slot)
     if slot == "hook" and not any(one == "bind" or one.startswith("on_") for one in dir(made)):
         raise ConfigurationError(

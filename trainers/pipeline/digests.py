@@ -86,7 +86,13 @@ def fingerprint(made_from: Mapping[str, Any], folder: Path) -> str:
 
 
 def differences(before: Any, after: Any, prefix: str = "") -> Iterator[str]:
-    """Describe each difference between two records by its dotted name, the old value and the new value."""
+    """Describe each difference between two records by its dotted name, the old value and the new value.
+
+    Args:
+        before: The old record.
+        after: The new record.
+        prefix: Dotted name of the records themselves, if they are parts of larger ones.
+    """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in {**before, **after}:
             if before.get(name) != after.get(name):

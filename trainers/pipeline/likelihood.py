@@ -112,7 +112,7 @@ class Likelihood:
         return self.chat.plain(text)
 
     async def line(self, prompt_ids: Sequence[int], *, temperature: float, max_tokens: int, seed: int) -> str:
-        """Sample the first line of a turn after a prompt."""
+        """Sample the first line of a turn after a prompt; sampling ends at a line break or after ``max_tokens``."""
         from rstar2_env.rollout.engine import SamplingParams  # imported here, since listing stages must not load torch
 
         params = SamplingParams(

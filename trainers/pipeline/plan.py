@@ -169,7 +169,10 @@ class PipelinePlan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """Return the external model from which a stage's model was ultimately trained; empty if there is none."""
+        """Return the external model from which the model in the input ``option`` of a stage was ultimately trained.
+
+        The result is empty if there is none.
+        """
         for one in made.given.get(option, ()):
             if not one.step:
                 return one.text
@@ -195,7 +198,15 @@ class PipelinePlan:
         return find_file(written, self.pipeline.file)
 
     def _given(self, step: Step, kind: str, written: str, skipped: Callable[[str], bool], where: str) -> ResolvedInput:
-        """Resolve an input: a reference to an output, else a file or a name from outside the pipeline."""
+        """Resolve an input: a reference to an output, else a file or a name from outside the pipeline.
+
+        Args:
+            step: The step that takes the input.
+            kind: The kind of the input; see ``Output``.
+            written: The input, as the pipeline's file has it.
+            skipped: See ``make``.
+            where: Place of the input in that file, for error messages.
+        """
         alternatives = _OR.split(written)
         names = {spec.name for spec in self.pipeline.stages()}
         for one in alternatives:
@@ -219,7 +230,13 @@ class PipelinePlan:
         )
 
     def _outside(self, kind: str, written: str, where: str) -> str:
-        """Return an input from outside the pipeline, with file names replaced by paths."""
+        """Return an input from outside the pipeline, with file names replaced by paths.
+
+        Args:
+            kind: The kind of the input; see ``Output``.
+            written: The input, as the pipeline's file has it.
+            where: Place of the input in that file, for error messages.
+        """
         if kind != PROBLEMS:
             return str(self.find(written) or written)
         try:

@@ -142,7 +142,12 @@ class PipelineRun:
         return bool(later)
 
     def left(self, made: Made, *, sync: bool = False) -> dict[str, str | None]:
-        """Return the current digest of each output that must exist; the digest of a missing output is ``None``."""
+        """Return the current digest of each output that must exist; the digest of a missing output is ``None``.
+
+        Args:
+            made: The step, with its stage.
+            sync: Whether to wait until the outputs are on disk.
+        """
         return {
             name: self.digests.of(made.output(name), output.kind, sync=sync)
             for name, output in made.stage.outputs.items()

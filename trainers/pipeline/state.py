@@ -85,7 +85,7 @@ def states_of(events: Iterable[Mapping[str, Any]]) -> dict[str, StageState]:
 
 
 def _count(found: Mapping[str, StageState], event: Mapping[str, Any], *, running_since: str = "") -> None:
-    """Add the seconds of an event to its stage."""
+    """Add the seconds of an event to the state of its stage in ``found``, and set ``running_since`` of that state."""
     if (state := found.get(event.get("stage", ""))) is not None:
         state.seconds += event.get("seconds", 0.0)
         state.running_since = running_since

@@ -84,7 +84,11 @@ def step_time(model: Architecture, device: Device, placed: Placement, work: Work
 def _held_out_seconds(
     model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions, rows: int
 ) -> float:
-    """Return the mean seconds of evaluation per step; an evaluation episode has half of its budget on average."""
+    """Return the mean seconds of evaluation per step.
+
+    The mean length of an evaluation episode is ``assume.mean_tokens``, or half of its budget if that is ``None``; it is
+    at most the budget. An engine plays at most ``rows`` episodes at once.
+    """
     if not work.held_out:
         return 0.0
     each = -(-work.eval_episodes // placed.engines)

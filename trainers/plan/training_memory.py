@@ -101,7 +101,13 @@ def pass_tokens(model: Architecture, how: Training) -> int:
 
 
 def _states(model: Architecture, how: Training, trained: int) -> dict[str, float]:
-    """Return the bytes of weights, gradients and optimizer state, and of the weight copies that a pass uses."""
+    """Return the bytes of weights, gradients and optimizer state, and of the weight copies that a pass uses.
+
+    Args:
+        model: Sizes of the model.
+        how: The training setup.
+        trained: Number of trained parameters.
+    """
     whole, share = model.parameters, 1 / how.processes
     frozen = whole if how.lora_rank else 0
     unit, root = model.layer_parameters, model.embedding_parameters

@@ -18,7 +18,7 @@ from .scale import device, precision, random_model, scale
 
 
 def engine(model: str | None) -> PartFinding:
-    """Generate turns with the trainer's own module, and compare them with the trainer."""
+    """Generate turns with the trainer's own module, and compare their log-probabilities with the trainer's."""
     policy = _policy(model)
     return _played("engine", TransformersEngine(policy, max_rows=scale().rows), policy, None)
 

@@ -78,7 +78,13 @@ class PartFinding:
 
 
 def judged(part: str, note: str, figures: Sequence[ProofFigure]) -> PartFinding:
-    """Return the finding of a part that finished: a problem if a figure marked ``must`` is outside its range."""
+    """Return the finding of a part that finished: a problem if a figure marked ``must`` is outside its range.
+
+    Args:
+        part: Name of the part.
+        note: What was run; a problem's note names the figure instead.
+        figures: The measured figures.
+    """
     wrong = [figure for figure in figures if figure.must and not figure.inside]
     if wrong:
         first = wrong[0]

@@ -88,7 +88,7 @@ class LocalRound:
         """Play an episode as soon as there is room for it; cancelling the call stops the episode.
 
         Raises:
-            BranchError: The episode cannot branch at that token.
+            BranchError: The episode cannot branch at the requested token.
         """
         key = (self._rank, next(self._numbers))
         self._requests[key] = request

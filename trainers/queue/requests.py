@@ -100,7 +100,7 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
         record: Receives the partial episode while it is played if ``request.carries``, so that it can be kept.
 
     Raises:
-        BranchError: The episode cannot branch at that token.
+        BranchError: The parent episode cannot branch at the requested token.
         ConfigurationError: The player cannot reply, or play given turns.
     """
     seed = request.sampling_seed

@@ -76,7 +76,13 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         return await _Table(self, start, number, size, solvers, play).group()
 
     def reference(self, start: Start, play: Play, number: int) -> str:
-        """Return a proposer's reference: the environment's problem, or an earlier good problem; empty if none."""
+        """Return the question that a proposer reads: the environment's, or an earlier good one; empty if none.
+
+        Args:
+            start: Start of the group, which selects the environment's problem.
+            play: Looks up that problem.
+            number: Index of the proposer's episode in the group, which seeds the choice.
+        """
         rng = np.random.default_rng([start.seed, play.step, number])
         if self._good and rng.random() < 0.5:
             return self._good[int(rng.integers(len(self._good)))]

@@ -83,7 +83,7 @@ class PlayedGroup:
         return [episode for episode in counted if not episode.off_policy] or counted
 
     def drop(self, reason: str) -> None:
-        """Reject the group, so that none of its episodes is trained on."""
+        """Reject the group, so that none of its episodes is trained on; ``reason`` is recorded for the kept ones."""
         for position in self.kept:
             self.reasons[position] = reason
         self.kept = []

@@ -17,7 +17,7 @@ class Clock:
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
-        """Context manager that adds its duration to the seconds of a phase."""
+        """Context manager that adds its duration to the seconds of the phase ``name``."""
         begun = time.perf_counter()
         try:
             with phase_span(name):

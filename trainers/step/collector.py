@@ -356,7 +356,13 @@ class Collector:
     def _advantages(
         self, groups: Sequence[PlayedGroup], missing: int, ranks: Together
     ) -> list[list[float | FloatArray]]:
-        """Return the advantages of each group's kept episodes; every process must call it, even without a group."""
+        """Return the advantages of each group's kept episodes; every process must call it, even without a group.
+
+        Args:
+            groups: The groups of this process.
+            missing: Number of missing groups, over all processes.
+            ranks: The processes.
+        """
         part = self.parts.advantage
         training = [group for group in groups if group.kept for _ in range(1 + group.copies)]
         last = max((group.round for group in groups), default=0)

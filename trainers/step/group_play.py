@@ -241,7 +241,13 @@ class GroupPlay:
         return episode
 
     async def _played(self, group: int, key: EpisodeKey, request: PlayRequest) -> Episode | None:
-        """Play an episode in a separate task; return ``None`` if it was cancelled because its group is complete."""
+        """Play an episode in a separate task; return ``None`` if it was cancelled because its group is complete.
+
+        Args:
+            group: Position of the group among the starts of the call.
+            key: Identifies the episode in its group.
+            request: The episode to play.
+        """
         task = asyncio.ensure_future(self._queue.play(request))
         running = self._running.setdefault(group, set())
         running.add(task)

@@ -157,7 +157,13 @@ def cache_for_vllm(
 
 
 def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, str]:
-    """Return the bytes that training will allocate after the engine has started, and a text that names their use."""
+    """Return the bytes that training will allocate after the engine has started, and a text that names their use.
+
+    Args:
+        sizes: Sizes of the policy.
+        how: The training setup.
+        asleep: Whether the engine sleeps while the policy is trained, so that only the optimizer state counts.
+    """
     memory = training_memory(sizes, how)
     if asleep:
         return memory["optimizer"], "the optimizer state"
