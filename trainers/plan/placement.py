@@ -133,7 +133,10 @@ def training_of(
 def _training(
     model: Architecture, device: Device, processes: int, work: Workload, assume: Assumptions
 ) -> tuple[Training, Mapping[str, int]]:
-    """Return the training setup and its memory; several processes shard by default, as ``rstar2 launch`` does."""
+    """Return the training setup, and the bytes that it uses on a device, by purpose.
+
+    Several processes shard by default, as ``rstar2 launch`` does.
+    """
     how = training_of(model, work, processes, assume, accelerator=device.is_accelerator)
     sharding = cast(Sharding, work.sharding or "fsdp2") if processes > 1 else "none"
     how = replace(how, sharding=sharding)

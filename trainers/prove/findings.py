@@ -82,7 +82,7 @@ def judged(part: str, note: str, figures: Sequence[ProofFigure]) -> PartFinding:
 
     Args:
         part: Name of the part.
-        note: What was run; a problem's note names the figure instead.
+        note: Description of the work that ran; a problem's note names the figure instead.
         figures: The measured figures.
     """
     wrong = [figure for figure in figures if figure.must and not figure.inside]

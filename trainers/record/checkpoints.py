@@ -35,12 +35,12 @@ def whole_checkpoints(folder: Path) -> list[Path]:
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint."""
+    """Return the newest complete checkpoint of a run; ``None`` if there is none."""
     return next(reversed(whole_checkpoints(folder)), None)
 
 
 def checkpoint_at(folder: Path) -> Path | None:
-    """Return a complete checkpoint: the folder itself, or the newest of the run in the folder."""
+    """Return a complete checkpoint: the folder itself, or the newest of the run in it; ``None`` if there is none."""
     return folder if (folder / MARKER).exists() else newest_checkpoint(folder)
 
 

@@ -122,7 +122,7 @@ class _Search:
         self.members = 0
 
     async def grow(self) -> list[Episode]:
-        """Search the tree; fill the group if the search found too few finished episodes."""
+        """Return the group's episodes: those that the search finished and, if they are too few, further ones."""
         node: ChunkNode | None = self.root
         for _ in range(self.part.expansions):
             if node is None or len(self.ends) >= self.size:
@@ -158,7 +158,7 @@ class _Search:
         return [*fresh, old]
 
     async def _expand(self, node: ChunkNode) -> list[ChunkNode]:
-        """Play the children of a node; failed ones are left out."""
+        """Play the children of a node, and return those that did not fail."""
         self.frontier.remove(node)
         played = await self._played(node, self.part.width, self.part.manner)
         children = [child_of(node, episode) for episode in played if episode.available]

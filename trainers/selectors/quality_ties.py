@@ -52,8 +52,9 @@ class QualityTieSelector(WrappedSelector):
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
         """Return the reasons, which are described at ``Reasons``.
 
-        In an all-correct group, the reason is ``penalty`` for an episode with an intermediate penalty, or ``order``
-        for one with the same penalty as a kept episode: only their order in the group differs.
+        In a group that ``tied`` accepts, the reason is ``penalty`` for an episode with an intermediate penalty, or
+        ``order`` for one with the same penalty as a kept episode: only their order in the group differs. In other
+        groups, the other selector states the reasons.
         """
         if tied([episode for episode in group if episode.available]):
             kept = {penalty(group[position]) for position in chosen}

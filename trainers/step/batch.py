@@ -45,7 +45,11 @@ class PlayedGroup:
 
     @property
     def compared(self) -> list[int]:
-        """Positions of the episodes that advantages compare: ``kept``, or all usable ones if ``weights`` are set."""
+        """Positions of the episodes for which advantages are computed: ``kept``, or all usable ones if weighted.
+
+        Usable episodes are available, have tokens of the policy, and are not in ``apart``; a group is weighted if its
+        ``weights`` are not empty.
+        """
         if not self.weights:
             return self.kept
         usable = (at for at, episode in enumerate(self.episodes) if episode.available and episode.policy_tokens)

@@ -281,7 +281,10 @@ class GroupPlay:
             self._queue.group_ended()
 
     def _in_order(self, ended: Mapping[EpisodeKey, Episode]) -> list[Episode | None]:
-        """Sort a group for its selector: members first, then branches, then missing episodes."""
+        """Sort a group for its selector: members by number, then branches; ``None`` stands for a missing member.
+
+        Branches take the places of missing members at the end.
+        """
         whole = [ended.get((member,)) for member in range(self._size)]
         branches = [episode for key, episode in sorted(ended.items()) if len(key) > 1]
         missing = len(branches)
