@@ -171,10 +171,10 @@ class Player(Closing):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode with turns given as text, such as an expert's; ``unavailable`` if they run out too early.
+        """Play an episode with turns given as text, such as an expert's; it ends ``unavailable`` if the turns run out.
 
         Args:
-            turns: The expert's turns as text.
+            turns: The given turns as text.
             group: Number of the episode's group.
             seed: Seed of the environment's ``reset``.
             options: Options of ``reset``.
@@ -198,15 +198,16 @@ class Player(Closing):
 
         Args:
             parent: The other episode.
-            token: Number of tokens of ``parent.completion_ids`` that both episodes share; within a policy turn, or the
-                end of an ``OPEN`` episode.
+            token: Number of tokens of ``parent.completion_ids`` that both episodes share; they must end within a policy
+                turn, or be all tokens of an ``OPEN`` episode.
             options: Options of ``reset`` with which the parent was played.
             sampling_seed: Seeds the policy's draws.
             shown: The ``shown`` text with which the parent was played.
             manner: How the episode is played after these tokens.
 
         Raises:
-            BranchError: The parent has no policy turn there, or the environment does not show the same text again.
+            BranchError: The parent has no policy turn at that token, or the environment does not show the same text
+                again.
         """
         replay = Replay(parent, token)
         episode = Episode(group=parent.group, seed=parent.seed)
@@ -263,7 +264,8 @@ class Player(Closing):
         """Check that the player's engines support a manner of playing episodes.
 
         Raises:
-            ConfigurationError: The engine reports too few candidates, or no engine holds older weights.
+            ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or no engine
+                holds the older weights that it needs.
         """
         check_engines(manner, self.engine, self.stale_engine)
 

@@ -103,7 +103,8 @@ def check_engines(manner: Manner, newest: Engine, stale: Engine | None) -> None:
         stale: The engine with older weights.
 
     Raises:
-        ConfigurationError: An engine reports too few candidates, or no engine holds older weights.
+        ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or no engine holds
+            the older weights that it needs.
     """
     if manner.stale and stale is None:
         raise ConfigurationError(_NO_STALE)

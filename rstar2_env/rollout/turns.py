@@ -173,7 +173,13 @@ class Turns:
         return generation, full and most < params.max_tokens
 
     def _record(self, episode: Episode, generation: Generation, shared: Turn | None) -> str:
-        """Add a turn to the record and return its text. Copy entropy and staleness of a shared turn from the parent."""
+        """Add a turn to the record and return its text. If ``shared`` is set, copy its ``entropy`` and ``stale``.
+
+        Args:
+            episode: The record.
+            generation: The turn.
+            shared: The same turn in the parent episode; ``None`` if this episode's engine generated the turn.
+        """
         if episode.turns == 0:
             episode.policy_version = generation.policy_version
         start = len(episode.completion_ids)

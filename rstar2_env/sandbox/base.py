@@ -156,7 +156,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         return outcome
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs in parallel, up to the number of workers; return the outcomes in the order of the jobs."""
+        """Run jobs, as many in parallel as there are workers; return the outcomes in the order of the jobs."""
         for job in jobs:
             self._check(job)
         pending = self._submit_many(jobs)
@@ -191,7 +191,7 @@ class BaseSandbox(Sandbox, abc.ABC):
     # Methods that a provider calls
 
     def _started(self) -> None:
-        """Register the sandbox to be closed at exit, and to count as closed in forks; warn about missing isolation."""
+        """Arrange that exit closes the sandbox and that forks cannot use it; warn about missing isolation."""
         _open.add(self)
         # Exit hooks run in the reverse order of their registration. This hook is registered again, so that it runs
         # before the hooks of libraries that a sandbox needs, such as Ray's.

@@ -163,7 +163,7 @@ class Sandbox(Protocol):
         ...
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs in parallel, up to the number of workers; return the outcomes in the order of the jobs."""
+        """Run jobs, as many in parallel as there are workers; return the outcomes in the order of the jobs."""
         ...
 
     def capabilities(self) -> Sequence[Capability]:

@@ -95,7 +95,7 @@ class LocalOptions(ProviderOptions):
             mount namespace.
         warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
             functions of numpy and sympy, if they are preloaded.
-        limits: The limits that most jobs have; child processes that are kept ready are prepared for their ``file_mb``.
+        limits: The limits that most jobs have; waiting child processes have a file system of that ``file_mb``.
         without: Layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
         stall_timeout_s: Seconds without a response after which the zygote is replaced.

@@ -85,7 +85,7 @@ class SharedSandbox(Sandbox):
         return outcomes[0]
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs in parallel, up to the number of workers; return the outcomes in the order of the jobs."""
+        """Run jobs, as many in parallel as there are workers; return the outcomes in the order of the jobs."""
         with self._call(jobs) as (sandbox, outcomes):
             outcomes += sandbox.run_many(jobs)
         return outcomes

@@ -1,4 +1,4 @@
-"""``Beam``: beam search; with width 1, greedy search. LLM Reasoners (arXiv 2404.05221)."""
+"""``Beam``: beam search, as in LLM Reasoners (arXiv 2404.05221); with width 1, greedy search."""
 
 from __future__ import annotations
 

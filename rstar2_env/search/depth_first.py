@@ -1,4 +1,4 @@
-"""``DepthFirst``: follow the most promising action to its end, then backtrack. LLM Reasoners (arXiv 2404.05221)."""
+"""``DepthFirst``: depth-first search with the most promising actions first, as in LLM Reasoners (arXiv 2404.05221)."""
 
 from __future__ import annotations
 

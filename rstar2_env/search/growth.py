@@ -22,7 +22,7 @@ class Growth(Generic[S, A]):
 
     Attributes:
         root: The first node.
-        steps: Number of steps of the world.
+        steps: Number of steps that the world has taken.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Growth(Generic[S, A]):
         return sum(self._discount**place * one.reward for place, one in enumerate(node.path()[1:]))
 
     def found(self) -> Found[S, A]:
-        """Return the best path: finished paths come first, then the highest reward counts, then the tree's order."""
+        """Return the path with the highest reward: a finished one if there is any; ties keep the order of the tree."""
         ends = [node for node in self.root.walk() if not node.children]
         best = max(ends, key=lambda node: (node.terminal, self.earned(node)))
         return Found(best.path(), self.earned(best), self.root, self.steps, best.terminal)

@@ -214,7 +214,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """Check that the agent, even midway through an episode, or else the function that makes it can be pickled."""
+    """Check that the agent can be pickled even midway through an episode, or that the function that makes it can be."""
     env = harness.env()
     seed = harness.seeds[0]
     try:
@@ -291,7 +291,7 @@ def check_agent(
     Raises:
         ConformanceError: The agent breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` contains a name that is not a check, or there is no agent with this name.
-        ConfigurationError: The arguments do not fit together.
+        ConfigurationError: There are fewer than two seeds, options for a finished agent, or ``agent`` has a wrong type.
     """
     if len(set(seeds)) < 2:
         raise ConfigurationError(

@@ -341,7 +341,7 @@ def check_text_env(
     Raises:
         ConformanceError: The environment breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` contains a name that is not a check.
-        ConfigurationError: The arguments do not fit together.
+        ConfigurationError: There is no seed, ``env`` has a wrong type, or options are given although it is not an id.
     """
     what, harness = harness_for(env, seeds, actions, options)
     return run_checks(what, CHECKS, harness, skip=skip, after=harness.close)

@@ -3,9 +3,9 @@ r"""Hacks: generates answers that should earn no reward, and counts those that a
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)
 
-Covered: the causes of docs/verification-rules.md (``CAUSES``), and, for any problem, the formulas of the problem's
-question in many notational variants (``echoes``). Not covered: whether right answers are rewarded; tests with labelled
-pairs check that.
+Covered: the causes (``CAUSES``) for which a text does not count as an answer (docs/verification-rules.md); and, for any
+problem, the formulas of the problem's question in many notational variants (``echoes``). Not covered: whether right
+answers are rewarded; tests with labelled pairs check that.
 """
 
 from __future__ import annotations

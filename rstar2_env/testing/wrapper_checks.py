@@ -301,7 +301,7 @@ def check_wrapper(
     Raises:
         ConformanceError: The wrapper breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` contains a name that is not a check.
-        ConfigurationError: The arguments do not fit together, or the wrapper refuses its options.
+        ConfigurationError: ``wrapper`` is not callable, there is no environment or no seed, or an option is invalid.
     """
     if not callable(wrapper) or isinstance(wrapper, gym.Env):
         raise ConfigurationError(

@@ -272,7 +272,7 @@ class _State:
         return (task for task in self.first_tasks() if not self.problems[task.start].kept)
 
     def begin_round(self, sample: int) -> list[Task]:
-        """Return the tasks of a round that are still to be played."""
+        """Return the tasks of round ``sample`` (from 0; one episode for each problem) that are still to be played."""
         tasks = [self._plan[index] for index in self._missing(sample)]
         self.planned = self.count + len(tasks)
         return tasks
@@ -287,7 +287,7 @@ class _State:
             yield task
 
     def restore(self, episode: Episode, about: About) -> None:
-        """Count an episode that was read from the file."""
+        """Count an episode that was read from the file; ``about`` is not used."""
         self._begun += 1
         self._add(episode)
 

@@ -92,7 +92,7 @@ class ProblemTries:
     Attributes:
         counted: Number of episodes that count (``Episode.available``).
         right: Number of them that earned the full reward.
-        kept: Numbers of the qualifying episodes.
+        kept: Indices of the qualifying episodes in the plan of all episodes (``Episode.group``).
     """
 
     counted: int = 0

@@ -328,7 +328,7 @@ class _Writer:
 
 
 def has_worked_solution(problem: Problem) -> bool:
-    """Return whether a problem has a ``program``, an ``expression``, or calculations, if only within a ``solution``."""
+    """Return whether a problem has ``program``, ``expression``, ``calculations``, or calculations in ``solution``."""
     return bool(_programs(problem, TraceOptions()))
 
 

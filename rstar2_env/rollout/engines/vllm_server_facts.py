@@ -42,7 +42,7 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
     Args:
         http: The HTTP client.
         base: The server's address.
-        model: The model that it must serve; ``None`` means the first one.
+        model: The model that it must serve; ``None`` means the first model in the server's list.
         retries: Further attempts while it does not answer yet.
 
     Raises:
@@ -96,7 +96,7 @@ async def read_metrics(http: HttpClient, base: str) -> list[tuple[str, dict[str,
 
 
 def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
-    """Convert a server's metrics to ``EngineStats``; the number of recomputed tokens is not reported."""
+    """Convert a server's metrics to ``EngineStats``, without ``recomputed_tokens``, which vLLM does not report."""
 
     def total(name: str) -> int:
         return int(sum(value for found, _, value in metrics if found == f"vllm:{name}"))
@@ -115,7 +115,7 @@ def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
 
 
 def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
-    """The capacity in tokens, summed over the engines behind one address (data parallel)."""
+    """Number of tokens that fit into a server's KV caches (several if data parallel); ``None`` if not reported."""
     found = []
     for name, labels, _ in metrics:
         if name == "vllm:cache_config_info":
@@ -132,8 +132,8 @@ def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None
     """Check that servers report the log-probabilities that ``Generation`` requires for these sampling parameters.
 
     Raises:
-        ConfigurationError: vLLM does not support the temperature, or the log-probabilities would belong to another
-            distribution.
+        ConfigurationError: vLLM does not support the temperature, or a server computes log-probabilities without the
+            temperature, or normalizes them over the tokens that top-p and top-k keep.
     """
     check_temperature(params.temperature)
     if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):

@@ -38,7 +38,7 @@ _WATCH_S = 2.0
 _FIRST_ASK_S, _SLOWEST_ASK_S = 0.1, 2.0
 _ANSWER_S = 10.0
 _HUNG_S = 600.0
-"""Seconds after which a server counts as lost if all its health checks were late."""
+"""Seconds after which a server counts as lost if all its health checks timed out."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,7 @@ class Server:
         up: Whether the server may get requests.
         why: The reason why the server is not up.
         losses: Number of times that the server was lost.
-        late_since: Time since which all health checks were late; ``None`` if the last one was in time.
+        late_since: Time since which all health checks have timed out; ``None`` if the last one did not.
     """
 
     base: str
@@ -249,7 +249,7 @@ class Fleet:
         self._change.set()
 
     async def look_at(self, server: Server) -> None:
-        """Check the health of a server; it is lost if the check fails, or if its checks were late for ten minutes."""
+        """Check a server's health; it is lost if it cannot be reached, or if its checks timed out for ten minutes."""
         try:
             await self._ping(server)
         except ServiceError as error:
@@ -263,7 +263,7 @@ class Fleet:
             server.late_since = None
 
     async def answers(self, server: Server) -> bool:
-        """Return whether a server passes a health check in time; called if a request is late."""
+        """Return whether a server passes a health check in time; called when a request has timed out."""
         try:
             await self._ping(server)
         except ServiceError:

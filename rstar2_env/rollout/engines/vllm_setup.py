@@ -109,8 +109,8 @@ def start(
         max_rows: Maximum number of running requests.
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
         kv_cache_gib: Size of the KV cache in GiB; ``None`` lets vLLM choose, and means 1 on a CPU.
-        utilization: Fraction of the device's memory for weights and cache together; ``None`` means 0.4 if
-            ``kv_cache_gib`` is not set either.
+        utilization: Fraction of the device's memory for weights and cache together. ``None`` means 0.4; if
+            ``kv_cache_gib`` is set, that size counts instead.
         options: Further arguments of ``vllm.EngineArgs``.
 
     Raises:

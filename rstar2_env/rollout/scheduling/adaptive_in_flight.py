@@ -25,8 +25,8 @@ class GrowthRules(CheckedOptions):
         grow_below: Share of the fullest engine's cache in use below which the number grows.
         cut_above: Share of the fullest engine's cache in use above which the number shrinks, before a request loses its
             cache.
-        growth: Factor by which the number grows when as many episodes have ended since the last observation as may be
-            in flight; if only a share s of them has ended, the factor is ``growth ** s``.
+        growth: Factor by which the number n grows if n episodes have ended since the last observation; if only
+            ``s * n`` episodes have ended (s < 1), the factor is ``growth ** s``.
         cut: Factor by which the number shrinks.
     """
 

@@ -40,8 +40,8 @@ class KvAware:
     Args:
         capacities: Number of tokens that the cache of each engine holds.
         margin: Safety margin of the forecast, in standard deviations.
-        overcommit: Upper limit of the sum of the maximum lengths of an engine's episodes, as a multiple of its
-            capacity. It holds regardless of the forecast.
+        overcommit: An engine's episodes may have maximum lengths that add up to at most this multiple of its capacity,
+            regardless of the forecast.
     """
 
     def __init__(self, capacities: Sequence[int], *, margin: float = 3.0, overcommit: float = 16.0) -> None:

@@ -219,7 +219,11 @@ class Scheduler:
             self._admit()
 
     def _move(self, stay: Stay, failed: set[int]) -> Future[None] | None:
-        """Request a place on an engine that has not failed this request; return ``None`` if there is no such engine."""
+        """Request a place on an engine that has not failed this request; ``None`` if there is no such engine.
+
+        Returns:
+            A future that is done when the episode has the place.
+        """
         with self._lock:
             untried = set(range(len(self.engines))) - failed - self._outdated
             if not untried:

@@ -88,7 +88,7 @@ class Template:
 
 
 def run_of(written: str) -> Run | None:
-    """Return the run at a path; ``None`` if the path names a model, such as the folder of a cold start."""
+    """Return the run at a path; ``None`` if the path names a model, such as one written by supervised fine-tuning."""
     path = Path(written)
     if not (path.is_file() or (path / RUN_FILE).is_file()):
         return None

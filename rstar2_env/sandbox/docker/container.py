@@ -131,7 +131,7 @@ class Container(Host):
         return stream
 
     def _attach(self, engine: APIClient) -> socket.socket:
-        """Return the stream to the container's standard input and output, as a separate socket."""
+        """Return a socket to the container's standard streams, independent of Docker's client, which is closed."""
         attached = engine.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
         original = attached._sock  # closed below too; otherwise a fork of this process would keep the stream open
         stream = socket.socket(fileno=os.dup(attached.fileno()))
@@ -164,7 +164,11 @@ class Container(Host):
         return b"".join(chunks)
 
     def end(self, patience: float) -> str:
-        """Remove the container with all its processes and files; return the last part of its error output."""
+        """Remove the container with all its processes and files; return the last part of its error output.
+
+        Args:
+            patience: Not used: the container is removed by force.
+        """
         if self._engine is not None:
             if self.id and not docker_engine.remove(self._engine, self.id):
                 with contextlib.suppress(OSError):  # the container ended on its own, and the engine removes it

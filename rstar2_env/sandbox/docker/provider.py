@@ -117,7 +117,7 @@ class DockerSandbox(BaseSandbox):
     # Containers
 
     def _look_at_engine(self) -> dict[str, Any]:
-        """Check that the engine answers and has the image, and remove containers of earlier processes."""
+        """Check the engine and the image, and remove containers of earlier processes; return ``docker info``."""
         with contextlib.closing(docker_engine.connect(self.options.base_url)) as engine:
             docker_engine.check_image(engine, self.options.image)
             docker_engine.check_runtime(engine, self.options.runtime)

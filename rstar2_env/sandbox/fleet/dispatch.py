@@ -215,7 +215,7 @@ class Dispatcher:
         self._finish(call)
 
     def _judge(self, link: Link, failed: bool) -> None:
-        """Record whether a server's sandbox failed a call. After a failure, pause the server, longer each time.
+        """Record whether a server's sandbox failed to run a call. After a failure, pause the server, longer each time.
 
         After the pause, it gets one call at a time until one succeeds.
         """
@@ -283,7 +283,13 @@ class Dispatcher:
             self._queue_up(call, first=True)
 
     def _hold(self, link: Link, why: str, after_s: float) -> None:
-        """After a refusal, pause a full server for ``after_s`` seconds, or mark a server that is stopping as down."""
+        """Handle a refusal: pause a server that is full, or mark a server as down because it is stopping.
+
+        Args:
+            link: The server.
+            why: The reason of the refusal: "full", "stopping", or another, which changes nothing.
+            after_s: Seconds of the pause.
+        """
         if why == "stopping":
             self._down(link, "it is stopping")
         elif why == "full":
@@ -389,7 +395,7 @@ class Dispatcher:
 
 
 def _late(link: Link, horizon: float, call: FleetCall) -> bool:
-    """Whether a call has waited too long for a server that is down."""
+    """Whether a call has waited for a server that is down since before the time ``horizon``, and thus too long."""
     return call.since < horizon and (call.doubt is not None or link.down_since < horizon)
 
 

@@ -27,8 +27,8 @@ class FleetServers:
     Attributes:
         links: All servers that were not removed.
         on_down: Called with a server that stops answering.
-        none: Value of ``why`` if ``links`` is empty.
-        dark_since: If no server is up: time on the event loop's clock since which this has been so.
+        none: Text that ``why`` returns if ``links`` is empty.
+        dark_since: Time on the event loop's clock since which no server has been up; meaningless if ``any_up``.
     """
 
     def __init__(self, returned: Callable[[Link], None], spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:

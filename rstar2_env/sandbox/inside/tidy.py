@@ -37,7 +37,10 @@ def removal(path: str) -> Iterator[None]:
 
 
 def _remove(top: int, name: str, number: int) -> Generator[None, None, int]:
-    """Remove a file, or a folder after moving its subfolders to the top; return the next free number for a name."""
+    """Remove a file, or a folder after moving its subfolders to the top.
+
+    Moved subfolders get the names ``.to-be-removed-N``, with N above ``number``; returns the last N.
+    """
     yield
     with contextlib.suppress(OSError):
         os.unlink(name, dir_fd=top)

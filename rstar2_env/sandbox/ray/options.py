@@ -17,7 +17,7 @@ class RayOptions(FleetOptions):
 
     Attributes:
         address: Address of the cluster. ``None`` uses the first that exists: this process's connection,
-            ``$RAY_ADDRESS``, or a cluster on this machine; otherwise it starts one.
+            ``$RAY_ADDRESS``, or a cluster on this machine; if none exists, Ray starts a cluster on this machine.
         resource: Use only nodes that offer this Ray resource; ``None`` uses every node with CPUs.
         reserve_cpus: CPUs that Ray reserves for the sandbox of each node.
         retries: How many times a call is retried after a failure of the sandbox itself, on any node.

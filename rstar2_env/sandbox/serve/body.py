@@ -47,7 +47,7 @@ async def read_json(request: Request, max_bytes: int, service: Service) -> Any:
     Raises:
         RequestTooLargeError: The body is larger than ``max_bytes``, whatever its header states.
         ConfigurationError: The body has too many JSON values.
-        ValueError: The body is not JSON in UTF-8, or has a number of too many digits.
+        ValueError: The body is not JSON in UTF-8, or contains an integer with too many digits.
     """
     body = await _read(request, max_bytes)
     most = max(VALUES_PER_CALL * service.options.max_calls, LEAST_VALUES)
@@ -108,7 +108,7 @@ async def _read(request: Request, max_bytes: int) -> bytes:
 
 
 def _whole(digits: str) -> int:
-    """Convert digits to an integer; refuse too many, since the time grows with the square of their number."""
+    """Convert digits to an integer; refuse a long integer, since the time grows with the square of its length."""
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"an integer has {len(digits)} digits; at most {_MOST_DIGITS} are accepted")
     return int(digits)

@@ -22,7 +22,7 @@ def episode(
 
     Args:
         rng: Draws the length, the tokens and the statuses of the episode.
-        reward: Return of the episode, which counts as correct if the return is positive.
+        reward: Return of the episode; the episode counts as correct if its return is positive.
         group: Number of the group.
         end: End of the episode; ``unavailable`` and ``cancelled`` episodes do not count.
         problem: Id of the problem.

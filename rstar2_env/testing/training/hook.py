@@ -97,7 +97,7 @@ def processes(harness: HookHarness) -> None:
 
 
 def resuming(harness: HookHarness) -> None:
-    """Check that a new hook that loads the state of an old one, if any, through JSON continues as the old one would."""
+    """Check that a new hook continues as the old one would; the old hook's state, if it has one, is passed as JSON."""
     whole, expected = harness.bound()
     expected.events(whole, range(STEPS))
     for stop in (1, 5, STEPS // 2, STEPS - 4):

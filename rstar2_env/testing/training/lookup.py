@@ -104,7 +104,7 @@ def maker(
 
     Raises:
         UnknownNameError: There is no part with this name.
-        ConfigurationError: The options do not fit, or were given with a finished object.
+        ConfigurationError: The part does not accept the options, or options were given with a finished object.
     """
     registry: Registry[Callable[..., Any]] = slots.FIELDS[slot]
     what, found, own = _found(registry, part)

@@ -36,14 +36,14 @@ class LossHarness:
 
     Attributes:
         make: Function that makes a new term.
-        columns: Names of the row columns that the term reads.
+        columns: Names of the additional columns of the training rows that the term reads.
     """
 
     make: Callable[[], Any]
     columns: Collection[str]
 
     def batch(self, term: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
-        """Make a micro-batch with only the tensors that the term declares."""
+        """Make a micro-batch with the tensors that every term gets, and those that this term declares in ``needs``."""
         tokens = declared_batch(term, seed, on_policy=on_policy)
         draw = torch.Generator().manual_seed(seed)
         columns = {name: torch.rand(tokens.mask.shape, generator=draw, dtype=torch.float64) for name in self.columns}
@@ -275,7 +275,7 @@ def check_loss(
 
     Args:
         term: A name as a recipe writes it (``"ppo_clip:high=0.3"``, ``"./mine.py:Name"``), a class, or the term itself.
-        columns: Names of the row columns that it reads.
+        columns: Names of the additional columns of the training rows that it reads.
         skip: Names of checks to leave out; see ``rstar2_env.testing.LOSS_CHECKS``.
         **options: Options of the term, when it is given as a name or a class.
 

@@ -117,7 +117,7 @@ class PlainRun:
         self._coefficients = dict(coefficients)
 
     def events(self, hook: Any, steps: range, *, end: bool = True) -> None:
-        """Call a hook as a trainer does, with simulated steps, a growing divergence and evaluations that stall.
+        """Call a hook as a trainer does, with simulated metrics: a KL that rises and falls, evaluations that stall.
 
         If the hook requests the end of the run, no further step is simulated, and ``stopped`` is true.
         """

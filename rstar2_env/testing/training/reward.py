@@ -75,7 +75,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def needs(harness: RewardHarness) -> None:
-    """Check that ``needs``, if defined, is a set of known needs; a coroutine needs ``lm``, ``judge`` or ``play``."""
+    """Check that ``needs``, if defined, has only known needs; a coroutine declares ``lm``, ``judge`` or ``play``."""
     part = harness.make()
     declared: Any = getattr(part, "needs", frozenset())
     require(isinstance(declared, (set, frozenset)), f"`needs` is {declared!r}; declare a frozenset")

@@ -65,7 +65,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by its name on the server, without the option ``prefix``; the result has the same name."""
+        """Call a tool by the server's own name for it (the policy's may have a prefix); the result has that name."""
         began = time.monotonic()
         try:
             self._connect(context)
@@ -149,8 +149,8 @@ class McpServer:
     def _overran(self, name: str) -> ToolResult:
         """Return the result of a call that took too long.
 
-        A program of this environment alone is ended, and the status is ``timeout``. A shared server or a server over
-        HTTP keeps running; if it no longer answers, the status is ``unavailable``.
+        A local program that no other environment uses is ended. A shared server, or a server over HTTP, keeps running.
+        The status is ``timeout``, or ``unavailable`` if such a server no longer answers other requests.
         """
         options, session = self._options, self._session
         message = f"The call was stopped: it took longer than {options.timeout_s:g} s."

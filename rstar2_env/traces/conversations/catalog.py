@@ -34,7 +34,7 @@ class ConversationSet:
         config: The configuration on the Hub, if there are several.
         split: The split.
         licence: Licence of the set, as stated on its page.
-        doubts: Unconfirmed facts, and further steps of the paper.
+        doubts: Conditions of use, facts that the paper does not state, and its steps that are not done here.
     """
 
     name: str

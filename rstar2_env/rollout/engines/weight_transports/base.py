@@ -24,7 +24,7 @@ class Transport(ABC):
         setting: Settings of the engine.
 
     Attributes:
-        takes: The argument of ``update_weights``: all ``weights`` with adapters merged, or only the ``adapter``.
+        takes: Kind of weights that ``update_weights`` needs: ``"weights"`` (all, adapters merged) or ``"adapter"``.
     """
 
     takes: ClassVar[Takes] = "weights"
@@ -55,7 +55,8 @@ class Transport(ABC):
             servers: Servers that need the weights.
 
         Raises:
-            ServiceError: A server refused them, or no server answers; with a ``cause``, another attempt may succeed.
+            ServiceError: A server refused them, or no server answers; if the attribute ``cause`` of the error is not
+                empty, another attempt may succeed.
         """
 
     @abstractmethod

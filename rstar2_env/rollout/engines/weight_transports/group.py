@@ -153,7 +153,7 @@ class GroupTransport(Transport):
         order("/resume")
 
     def _whole(self, asked: Future[list[Server]], members: list[Server]) -> None:
-        """Wait until all members of the group have completed a call."""
+        """Wait for the requests ``asked`` (see ``EngineServers.post``); raise an error if a member was lost."""
         done = asked.result()
         missing = [server.base for server in members if server not in done]
         if missing:

@@ -1,6 +1,6 @@
 """The trainer's member of an NCCL or RCCL process group, which sends weights to vLLM's workers on accelerators.
 
-vLLM creates the group. Calls come in the same order as for ``GlooGroup``, which the tests run on CPUs.
+vLLM creates the group. ``NcclGroup`` is used in the same way as ``GlooGroup``, which the tests run on CPUs.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class TransportSettings:
 
     Attributes:
         http: The HTTP client for the servers.
-        run: Identifier of the servers, the same in every process of a run.
+        run: Identifier of the run, part of the names of stored weights; the same in every process of the run.
         version: Function that returns the version of the weights that requests use.
         folder: Folder that trainer and servers see under the same path, if there is one.
         relay: Folder of each serving machine into which one of its servers copies the weights of ``folder``; ``None``

@@ -77,7 +77,8 @@ class Isolation:
         """Prepare the system calls that isolate the children of a slot, before they are forked.
 
         Args:
-            slot: Number of the slot, which determines the child's user and network namespace.
+            slot: Number of the slot (a place for one child at a time), which determines the child's user and network
+                namespace.
             file_bytes: Size of the private file system in bytes.
 
         Raises:

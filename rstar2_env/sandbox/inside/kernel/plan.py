@@ -35,8 +35,8 @@ class IsolationPlan:
         memory_group: Whether a control group limits the memory of a call, including kernel memory.
         counted: Whether the kernel counts a program's processes separately from those of other users, so that a limit
             on them is exact.
-        shared_processes: If the kernel counts the processes of programs together with all others of the caller's user:
-            the number of these others at the start, plus a margin. Otherwise 0.
+        shared_processes: Number of the caller's processes at the start, plus a margin, if the kernel counts them
+            together with the processes of programs; otherwise 0.
     """
 
     isolated: bool = True

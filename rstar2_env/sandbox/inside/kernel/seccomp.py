@@ -101,7 +101,7 @@ class SeccompFilter:
 
 
 def actions(machine: str) -> dict[int, int]:
-    """Return the filter's action for each listed system call of ``machine``, if it does not depend on the arguments."""
+    """Return the filter's action by call number, for each call whose action does not depend on the call's arguments."""
     found: dict[int, int] = {}
     for text in syscalls.ALLOWED.values():
         found |= dict.fromkeys(syscalls.numbers(text, machine), _ALLOW)
@@ -150,7 +150,7 @@ def _connected_pairs() -> list[Instruction]:
 
 
 def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
-    """Return ``action`` if the loaded number is one of ``numbers``; else run the instructions that follow."""
+    """Build instructions that return ``action`` if the loaded number is in ``numbers``, and otherwise fall through."""
     return [step for number in numbers for step in ((_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, action))]
 
 
@@ -260,7 +260,7 @@ def _keep_core_limit() -> list[Instruction]:
 
 
 def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
-    """Return the instructions, by number, for calls that ``needs`` restricts because a layer is missing."""
+    """Return the instructions, by call number, for calls that ``needs`` restricts because a layer is missing."""
 
     def own(argument: int, *also: int) -> list[Instruction]:
         """Allow an argument that is the id of the calling process, 0 (the same process), or one of ``also``."""

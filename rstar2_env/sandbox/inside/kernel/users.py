@@ -77,6 +77,11 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
     """At the end of the context, write the user maps of this process from outside its new user namespace.
 
     A forked process writes the maps, since this process does not have the right to do so.
+
+    Args:
+        root: Line of ``uid_map`` for the user that becomes root.
+        root_group: Line of ``gid_map`` for the group that becomes root's.
+        block: Second line of both maps, for the ids of programs.
     """
     waits, go = os.pipe()
     reads, answers = os.pipe()

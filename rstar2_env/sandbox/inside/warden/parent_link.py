@@ -74,7 +74,7 @@ class ParentLink:
         return orders.unpack_reply(message)
 
     def check(self, stall_timeout_s: float) -> bool:
-        """Send a ping; return false if the answer to an earlier ping is more than ``stall_timeout_s`` seconds late."""
+        """Send a ping; return false if an earlier ping has had no answer for ``stall_timeout_s`` seconds."""
         now = time.monotonic()
         if self._pinged_at is not None:
             return now - self._pinged_at < stall_timeout_s

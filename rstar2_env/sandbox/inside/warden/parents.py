@@ -196,7 +196,7 @@ class Parents:
         return parent
 
     def _retire_one(self) -> None:
-        """Retire the least recently used parent if it was unused for ``_UNUSED_S``, unless one is retiring already."""
+        """Mark the least recently used parent to be ended if it was unused for ``_UNUSED_S``; one parent at a time."""
         since = time.monotonic() - _UNUSED_S
         spare = [
             parent

@@ -19,8 +19,8 @@ class ChildSlot:
         index: Number of the slot.
         groups: The control groups of this warden, or ``None``.
         scratch: Folder for working folders; ``None`` if each child mounts its own.
-        counted: Whether the kernel limits the number of processes of the user as which its children run.
-        own_user: Whether its children run as a user of the machine that has no other processes.
+        counted: Whether the kernel can limit the processes of the slot's children without counting other processes.
+        own_user: Whether the slot's children run as a user of the machine that has no other processes.
 
     Attributes:
         entrances: Open ``cgroup.procs`` files, through which a process enters the control group.

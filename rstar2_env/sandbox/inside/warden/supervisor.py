@@ -216,7 +216,12 @@ class WardenSupervisor:
         self._dispatch()
 
     def _feed(self, child: Child, was_watched: bool = False) -> None:
-        """Write pending bytes of the job to the child; close the pipe at the end, unless it belongs to a session."""
+        """Write pending bytes of the job to the child; close the pipe at the end, unless it belongs to a session.
+
+        Args:
+            child: The child that receives the job.
+            was_watched: Whether the event loop watches the pipe, so that it must be unwatched at the end.
+        """
         if not child.feed():
             return
         if child.session is None:

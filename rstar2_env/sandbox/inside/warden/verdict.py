@@ -26,7 +26,7 @@ class Seen:
     Attributes:
         wait_status: Result of ``wait4``; ``None`` if the process could not be reaped.
         stopped_for: Reason why the warden ended the program: "timeout", "output_limit", "memory", "processes", "files",
-            "pipes", "rest" or "forged"; ``None`` if the program ended by itself.
+            "pipes", "rest" or "forged" (see ``Outcome.reason``); ``None`` if the program ended by itself.
         out_of_memory: Whether the kernel killed a process for exceeding the memory limit.
         started: Whether the program compiled, as reported by the harness before the program ran.
         cpu_s: CPU seconds used.

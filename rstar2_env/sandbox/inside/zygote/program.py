@@ -88,7 +88,7 @@ def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple
 def _compile_last_line(source: str, filename: str, flags: int) -> tuple[types.CodeType, types.CodeType] | None:
     """Compile a cell whose last line is an expression, without building a syntax tree, which would copy memory pages.
 
-    If the lines before it are complete statements, a last line that is an expression is the last statement.
+    If all lines before the last one form complete statements, the last line is a statement of its own.
 
     Returns:
         The same as ``compile_cell``; ``None`` for any other cell.

@@ -97,7 +97,7 @@ class _TreeSum:
         self._found: dict[int, dict[int | str, int]] = {}
 
     def total(self, tree: Iterable[int]) -> int:
-        """Return the amount that the tree uses, over the processes that were read so far in the current round."""
+        """Return the process tree's total use of the resource, over the processes read so far in the current round."""
         until = time.monotonic() + _BUDGET_S
         missing = [pid for pid in tree if pid not in self._found]
         for at, pid in enumerate(missing):
