@@ -255,7 +255,7 @@ def _nvidia() -> tuple[str, tuple[Gpu, ...]] | None:
 
 
 def _properties(path: Path) -> dict[str, int]:
-    """Parse a file of names and numbers."""
+    """Parse a file with a name and a number on each line."""
     pairs = [line.split() for line in _read(path).splitlines()]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 

@@ -20,10 +20,10 @@ VLLM = "0.31.0"
 """Version of vLLM's ROCm image; the tests run the CPU builds of 0.31 and 0.32."""
 
 VLLM_LEAST = "0.22"
-"""Oldest vLLM that the engines support."""
+"""Lowest vLLM version that the engines support."""
 
 VLLM_BELOW = "0.33"
-"""First vLLM that was not tested; the extra ``vllm`` stops before it."""
+"""Lowest vLLM version that was not tested; the extra ``vllm`` requires a lower one."""
 
 VLLM_IMAGE = f"vllm/vllm-openai-rocm:v{VLLM}"
 """vLLM's image for ROCm, with torch, RCCL and AITER."""

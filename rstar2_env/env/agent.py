@@ -47,10 +47,10 @@ class Agent(Protocol):
 class InformedAgent(Protocol):
     """An agent that receives the problem and its gold answer: a reference player for tests and baselines.
 
-    It declares this with ``needs_problem = True``. The code that plays the episode passes the problem; an agent never
-    reads it from the environment. With ``needs_reference = True``, the agent also receives the argument ``reference``:
-    the environment's own reference player (``rstar2_env.env.reference``), or ``None`` if it has none. If there is a
-    reference player, ``problem`` may be ``None``.
+    It declares this need with ``needs_problem = True``. The code that plays the episode passes the problem; an agent
+    never reads it from the environment. With ``needs_reference = True``, the agent also receives the argument
+    ``reference``: the environment's own reference player (``rstar2_env.env.reference``), or ``None`` if it has none. If
+    there is a reference player, ``problem`` may be ``None``.
     """
 
     needs_problem: Literal[True]

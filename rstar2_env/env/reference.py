@@ -26,7 +26,7 @@ def reference_of(env: gym.Env[Any, Any]) -> Reference | None:
 
 
 def guesser_of(env: gym.Env[Any, Any]) -> Guesser | None:
-    """Return the random player ``random_turn`` of the environment (see ``playing``), or ``None`` if it has none."""
+    """Return the method ``random_turn`` of the running environment (see ``playing``); ``None`` if it has none."""
     own: Guesser | None = getattr(playing(env), "random_turn", None)
     return own if callable(own) else None
 

@@ -205,7 +205,7 @@ def vector_entry_point(env_id: str) -> str:
 
 
 def add_vector_forms(namespace: str = "rstar2") -> list[str]:
-    """Set ``ThreadVectorEnv`` as the vector form of each registered id in a namespace that does not have one yet.
+    """Set ``ThreadVectorEnv`` as the vector form of each registered id in a namespace, if the id has none yet.
 
     Returns:
         The ids that were changed.

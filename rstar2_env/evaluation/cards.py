@@ -82,7 +82,7 @@ class Card:
         baseline: Mean reward of a random player; "" if not stated.
         text: The whole docstring.
         sections: Text under each heading of the docstring.
-        distribution: The distribution that registered it; "" for this package.
+        distribution: The distribution that registered the environment; "" for this package.
     """
 
     env_id: str

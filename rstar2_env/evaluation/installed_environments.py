@@ -28,7 +28,7 @@ class CatalogueEntry:
     Attributes:
         env_id: Gymnasium id of the environment; for an entry point that does not load, the entry point's name.
         line: Description in one line.
-        distribution: The distribution that registered it.
+        distribution: The distribution that registered the environment.
         version: Version of the distribution.
         licence: Licence as the distribution states it; "" if it states none.
         ok: Whether the validation passed; ``None`` if it was not run.

@@ -34,7 +34,7 @@ def _speed(run: RunRecord) -> list[FigurePoint]:
 
 
 def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
-    """Return the median of a figure before a step, and from that step on; 0 if there are no values."""
+    """Return two medians of a figure: before step ``since``, and from that step on; 0 for a median without values."""
     points = run.series(name)
     before = [value for step, value in points if step < since]
     after = [value for step, value in points if step >= since]

@@ -23,7 +23,7 @@ class AuditFinding:
         answer: The answer of the example.
         found: Number of calls that showed the finding.
         tried: Number of calls that could have shown the finding.
-        script: The program that reproduces the finding; it then exits with code 0.
+        script: The program that reproduces the finding; it exits with code 0 if it does.
         output: Output of the program.
     """
 
@@ -98,7 +98,7 @@ class AuditReport:
 
     @property
     def cheapest(self) -> AuditFinding | None:
-        """The exploit with the smallest length divided by its share of accepted calls; ``None`` without an exploit."""
+        """The exploit with the smallest ratio of its text's length to its share of accepted calls; ``None`` if none."""
         exploits = [finding for finding in self.findings if finding.kind == "exploit"]
         return min(exploits, key=lambda one: (len(one.answer) + 1) * one.tried / one.found, default=None)
 

@@ -167,15 +167,15 @@ def endless(setup: str, call: AuditCall, grade_timeout_s: float) -> str:
 
 
 def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, least_s: float) -> str:
-    """Return a program that shows that the time of a grade grows by more than ``factor`` when the answer doubles.
+    """Return a program that shows that the time of a grade grows by ``factor`` or more when the answer doubles.
 
     Args:
         setup: Setup of the target.
         gold: The gold answer.
         answer: Python expression of the answer for a size ``n``.
         size: The larger ``n``.
-        factor: Smallest ratio of the times at ``size`` and at half of it.
-        least_s: Smallest time at ``size``, in CPU seconds.
+        factor: Minimum ratio of the time at ``size`` to the time at half of it.
+        least_s: Minimum time at ``size``, in CPU seconds.
     """
     return (
         f"{setup}\nimport time\n\ndef seconds(n):\n    began = time.process_time()\n    try:\n"

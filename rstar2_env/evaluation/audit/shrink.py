@@ -15,7 +15,7 @@ def shrunk(items: Sequence[T], holds: Callable[[list[T]], bool], *, most: int = 
 
     Args:
         items: The sequence, for which the property holds.
-        holds: Whether the property holds for a subsequence.
+        holds: Returns whether the property holds for a subsequence.
         most: Maximum number of trials.
     """
     kept, parts, trials = list(items), 2, 0
@@ -39,7 +39,7 @@ def shrunk_text(text: str, holds: Callable[[str], bool], *, most: int = 200) -> 
 
     Args:
         text: The text, for which the property holds.
-        holds: Whether the property holds for a text.
+        holds: Returns whether the property holds for a text.
         most: Maximum number of trials.
     """
     return "".join(shrunk(text, lambda kept: holds("".join(kept)), most=most))

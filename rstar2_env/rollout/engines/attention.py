@@ -65,7 +65,7 @@ class TokenRun:
         slot: The slot of the sequence.
         start: Position of its first new token in the pass.
         count: Number of its tokens in the pass.
-        known: Number of earlier tokens of the sequence.
+        known: Number of earlier tokens of the sequence, which are in the cache.
     """
 
     slot: int

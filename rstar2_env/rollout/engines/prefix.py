@@ -130,7 +130,7 @@ class PrefixPool:
 
         Args:
             key: The token ids of a prompt.
-            number: The current time, on the caller's clock.
+            number: The current time, as in ``CachedSequence.number``.
 
         Returns:
             The entry, or ``None``, and the number of common tokens.
@@ -146,7 +146,7 @@ class PrefixPool:
         Args:
             key: The token ids of the sequence.
             slot: The cache slot with the keys and values of the sequence.
-            number: The current time, on the caller's clock.
+            number: The current time, as in ``CachedSequence.number``.
 
         Returns:
             The slots that become free: the slots of the prefixes, or ``slot`` if the sequence itself is a prefix of
