@@ -176,7 +176,12 @@ def _tokenizer(options: Pretrained, adapter_of: str | None) -> PreTrainedTokeniz
 
 
 def _ends(options: Pretrained, adapter_of: str | None) -> list[int]:
-    """Return the end-of-sequence tokens of the model's generation configuration."""
+    """Return the end-of-sequence tokens of the model's generation configuration.
+
+    Args:
+        options: The model.
+        adapter_of: The base model if ``options.path`` is an adapter; otherwise ``None``.
+    """
     name, revision = (options.path, options.revision) if adapter_of is None else (adapter_of, None)
     try:
         config = GenerationConfig.from_pretrained(name, **({} if revision is None else {"revision": revision}))  # type: ignore[arg-type]  # keywords of loading pass through

@@ -67,7 +67,7 @@ def failing_call(
 
 @dataclass(frozen=True, slots=True)
 class _CallMistake:
-    """A mistake in a call; each function returns ``None`` if the mistake does not fit.
+    """A mistake in a call; each function returns ``None`` if the program or the call offers no place for the mistake.
 
     Attributes:
         statuses: Statuses that the tool may report.

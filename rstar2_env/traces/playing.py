@@ -264,7 +264,7 @@ class _State:
         return any(True for sample in range(self._options.tries) for _ in self._missing(sample))
 
     def first_tasks(self) -> Iterator[Task]:
-        """Yield the first task of each problem."""
+        """Yield the first task (planned episode) of each problem."""
         return (self._plan[start * self._plan.samples] for start in range(self._plan.starts))
 
     def without_traces(self) -> Iterator[Task]:

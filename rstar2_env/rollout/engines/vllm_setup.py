@@ -251,7 +251,7 @@ def _quiet_guest() -> Iterator[None]:
 
 
 def is_whole(model: nn.Module) -> bool:
-    """Whether this process has all weights of a module, so that the module is not sharded."""
+    """Whether this process has all weights of a module, that is, the module is not sharded."""
     return not any(isinstance(one, DTensor) or not one.numel() for one in model.parameters())
 
 

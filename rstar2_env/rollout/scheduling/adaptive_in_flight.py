@@ -22,9 +22,9 @@ class GrowthRules(CheckedOptions):
     """Rules for increasing and decreasing the number of episodes in flight.
 
     Attributes:
-        grow_below: Share of the fullest engine's cache in use below which the number grows.
-        cut_above: Share of the fullest engine's cache in use above which the number shrinks, before a request loses its
-            cache.
+        grow_below: The number grows while less than this share of the fullest engine's cache is in use.
+        cut_above: The number shrinks when more than this share of the fullest engine's cache is in use; a share below 1
+            acts before requests lose their cache.
         growth: Factor by which the number n grows if n episodes have ended since the last observation; if only
             ``s * n`` episodes have ended (s < 1), the factor is ``growth ** s``.
         cut: Factor by which the number shrinks.

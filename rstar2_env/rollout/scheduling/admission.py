@@ -100,6 +100,10 @@ class Admission:
     def ask(self, prompt: int, most: int) -> Stay:
         """Add an episode to the queue.
 
+        Args:
+            prompt: Number of tokens of the prompt.
+            most: Maximum number of tokens that may follow.
+
         Raises:
             ConfigurationError: The prompt fills or exceeds the cache of every engine.
         """

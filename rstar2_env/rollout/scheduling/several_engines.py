@@ -132,7 +132,7 @@ class Scheduler:
         Engines that support it are updated in one weight sync, which gathers, writes and sends the weights once.
 
         Raises:
-            Exception: No engine loaded them; the exception of the first one.
+            Exception: No engine loaded them; the exception is that of the first engine.
         """
         first, failed = self.engines[0], dict[int, BaseException]()
         if weights is not None and isinstance(first, UpdatesTogether) and first.goes_with(self.engines):
@@ -276,7 +276,7 @@ class _Seat:
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.
             TurnTimeoutError: The turn took too long, as it would elsewhere; no other engine is tried.
-            Exception: All engines failed; the exception of the last one.
+            Exception: All engines failed; the exception is that of the last engine.
         """
         scheduler, stay = self._scheduler, self._stay
         failed: dict[int, Exception] = {}

@@ -179,6 +179,11 @@ class Dispatcher:
     def _answered(self, link: Link, left: dict[str, FleetCall], answer: dict[str, Any]) -> None:
         """Handle one line of an answer: an outcome, an error in the job, or a refusal.
 
+        Args:
+            link: The server that answers.
+            left: Calls of the batch that have no answer yet, by id; the answered call is removed.
+            answer: The line, parsed.
+
         Raises:
             ValueError, KeyError, TypeError: The line is invalid; its call keeps waiting for an answer.
         """
@@ -237,7 +242,15 @@ class Dispatcher:
         return True
 
     def _refused(self, link: Link, boot: str, left: dict[str, FleetCall], status: int, body: bytes) -> None:
-        """Handle the refusal of a whole batch."""
+        """Handle the refusal of a whole batch.
+
+        Args:
+            link: The server that refused.
+            boot: The server's boot id when the batch was sent.
+            left: The calls of the batch, by id.
+            status: HTTP status of the answer.
+            body: Body of the answer.
+        """
         try:
             answer = json.loads(body)
             why, after = str(answer["refused"]), float(answer["retry_after_s"])
@@ -262,7 +275,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Handle calls that a server may have accepted: mark it as down, and queue them for it under the same ids."""
+        """Mark a server as down, and queue for it the calls ``left``, which it may have accepted (same ids)."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -272,7 +285,7 @@ class Dispatcher:
         self._down(link, why)
 
     def _back(self, left: dict[str, FleetCall]) -> None:
-        """Return calls that a server did not accept to the head of their queues."""
+        """Return the calls ``left``, which a server did not accept, to the head of their queues."""
         for call in reversed(left.values()):
             link = self._sent.get(call)
             if call.doubt is not None and link is not None:

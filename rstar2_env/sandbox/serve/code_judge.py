@@ -136,7 +136,12 @@ class _Run:
         self._changed.set()
 
     def _add(self, place: int, found: Outcome | str) -> None:
-        """Store a result; if the response would exceed ``max_answer_mb``, store an internal error without output."""
+        """Store a result; if the response would exceed ``max_answer_mb``, store an internal error without output.
+
+        Args:
+            place: Position of the submission in the request.
+            found: Outcome of the submission, or the reason why it has none.
+        """
         result = _result(self._submissions[place], found, with_output=self._with_output)
         size = sum(len(result.get(name) or "") for name in ("stdout", "stderr"))
         if size > self._room:

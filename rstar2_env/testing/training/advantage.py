@@ -51,7 +51,13 @@ class AdvantageHarness:
         return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
 
     def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None, processes: int = 1) -> Values:
-        """Return the advantages of groups, in order; each process gets a consecutive, possibly empty block of them."""
+        """Return the advantages of groups, in order; each process gets a consecutive, possibly empty block of them.
+
+        Args:
+            groups: The groups of episodes.
+            estimator: The estimator; ``None`` makes a new one for each process.
+            processes: Number of simulated processes.
+        """
         share = max(1, (len(groups) + processes - 2) // max(1, processes - 1)) if processes > 1 else len(groups)
         blocks = [groups[rank * share : (rank + 1) * share] for rank in range(processes)] if groups else [groups]
         found = in_processes(len(blocks), lambda ranks: (estimator or self.make())(blocks[ranks.rank], ranks))

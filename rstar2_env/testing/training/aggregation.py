@@ -35,7 +35,14 @@ class AggregationHarness:
     make: Callable[[], Any]
 
     def weights(self, lengths: Ints = LENGTHS, groups: Ints = GROUPS, processes: int = 1, part: Any = None) -> Floats:
-        """Compute the weight of each row; rows are assigned to processes round-robin."""
+        """Compute the weight of each row; rows are assigned to processes round-robin.
+
+        Args:
+            lengths: Number of policy tokens of each row.
+            groups: Number of the group of each row.
+            processes: Number of simulated processes.
+            part: The aggregation; ``None`` makes a new one for each process.
+        """
 
         def own(ranks: Any) -> Any:
             mine = slice(ranks.rank, None, processes)

@@ -46,7 +46,12 @@ class RewardHarness:
     problem: Problem = PROBLEM
 
     def scores(self, group: Sequence[Episode], part: Any = None) -> list[float | Sequence[float] | None]:
-        """Return the score of each episode of a group; the component receives only the context that it declares."""
+        """Return the score of each episode of a group; the component receives only the context that it declares.
+
+        Args:
+            group: The episodes.
+            part: The component; ``None`` makes a new one.
+        """
         part = part or self.make()
         needs = frozenset(getattr(part, "needs", ()))
         play = PlainPlay()

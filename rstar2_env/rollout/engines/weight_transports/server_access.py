@@ -22,7 +22,7 @@ class EngineLink:
     Attributes:
         http: The HTTP client; ``fleet``, ``ready`` and ``renew`` are used only in its event loop.
         fleet: The servers.
-        ready: Set while requests may be sent.
+        ready: Event that is set while requests may be sent.
         renew: Called with the new version of the weights after a weight sync, before requests are resumed.
     """
 

@@ -32,7 +32,7 @@ class Seen:
         cpu_s: CPU seconds used.
         cpu_limit_s: CPU seconds allowed.
         output: Whether the program wrote anything to stdout or stderr.
-        over_output: Whether the program wrote more than the hard limit.
+        over_output: Whether output was dropped, because the program wrote more than its output limit.
         reports: Messages of the child, in order.
         lives: Whether the call was a cell of a session whose process continues. If so, the program's own report decides
             the status, unless a limit was exceeded.
