@@ -275,7 +275,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down, and queue for it the calls ``left``, which it may have accepted (same ids)."""
+        """Mark a server as down; queue for it the calls ``left`` (it may have accepted them) under unchanged ids."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
