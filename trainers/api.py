@@ -199,7 +199,7 @@ def typed_value(name: str, value: Any) -> Any:
 
 
 def default_folder(name: str) -> Path:
-    """Return the default folder of a run: ``runs/NAME``; if ``name`` is a run's folder or options file, that folder."""
+    """Return the default folder of a run: ``runs/NAME``, or an existing run's own folder if ``name`` leads to it."""
     path = Path(name)
     for folder in (path, path.parent):
         if is_run(folder) and path in (folder, folder / RUN_FILE):

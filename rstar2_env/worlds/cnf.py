@@ -33,7 +33,7 @@ def planted(
         rng: The only source of randomness.
 
     Returns:
-        The assignment's bits, and the clauses in the order of their text.
+        The assignment's bits, and the clauses, sorted by their text (``written``).
     """
     bits = [int(bit) for bit in rng.integers(2, size=variables)]
     choices = _choices(variables, clause_size)

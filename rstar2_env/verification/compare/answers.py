@@ -355,7 +355,7 @@ def _is_comparison(node: Node) -> bool:
 
 
 def _is_half_open(node: Node) -> bool:
-    """Whether a node is an interval with one open and one closed end; an answer must write such an interval as one."""
+    """Whether a node is an interval with one open and one closed end, which a list without brackets cannot mean."""
     return isinstance(node, BracketGroup) and (node.open, node.close) in (("(", "]"), ("[", ")"))
 
 

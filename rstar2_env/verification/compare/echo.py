@@ -113,7 +113,7 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
 
 
 def _keeps_bars(gold: Node, answer: Node, stated: Sequence[Node], question: str) -> bool:
-    """Whether an answer keeps an absolute value of an inequality of the question, which the gold answer resolves."""
+    """Whether an answer keeps an absolute value from an inequality of the question that the gold answer resolves."""
     kept = _in_bars(answer) - _in_bars(gold)
     if not kept or read_set(answer) is None:
         return False

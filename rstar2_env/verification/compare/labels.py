@@ -16,7 +16,10 @@ def distinct_labels(items: list[Item]) -> bool:
 
 
 def by_label(label: Node | None, items: list[Item]) -> list[Item]:
-    """Sort items labelled with distinct variables, as in the tuple ``label`` if it has the same, or alphabetically."""
+    """Sort items whose labels are distinct variables (``y = -4, x = 3``); return other items unchanged.
+
+    The order is that of the tuple ``label`` if it has the same variables, otherwise alphabetical.
+    """
     if not distinct_labels(items) or not all(isinstance(item.label, Sym) for item in items):
         return items
     names = [key(item) for item in label.items] if isinstance(label, BracketGroup) else []

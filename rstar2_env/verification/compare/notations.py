@@ -114,7 +114,7 @@ def _formula(tokens: list[str], level: int, ordered: bool) -> Formula | None:
 
 
 def _term(tokens: list[str], ordered: bool) -> Formula | None:
-    """Consume a name, a negation, a bracket, or "if p then q"."""
+    """Consume and return a name, a negation, a bracket, or "if p then q"; ``None`` if there is none."""
     first = tokens.pop(0) if tokens else ""
     if first == "not":
         inner = _term(tokens, ordered)

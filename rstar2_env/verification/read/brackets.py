@@ -25,7 +25,7 @@ class Brackets(Cursor, ABC):
 
     @abstractmethod
     def items(self, closers: tuple[str, ...] | None) -> Node:
-        """Read items between separators; implemented by ``parser.Reader``."""
+        """Read items up to one of the brackets ``closers``, or up to the end; implemented by ``parser.Reader``."""
 
     @abstractmethod
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str]) -> list[Node]:
@@ -117,7 +117,7 @@ class Brackets(Cursor, ABC):
         return Apply("abs" if bar == "|" else "norm", (node,))
 
     def environment(self, name: str) -> Node:
-        """Read a LaTeX environment: a matrix, or the lines of a layout."""
+        """Read a LaTeX environment: a matrix, or the lines of a layout such as ``cases`` or ``aligned``."""
         matrix = name in names.MATRIX_ENVIRONMENTS
         if not matrix and name not in names.LAYOUT_ENVIRONMENTS:
             raise ReadError(f"the LaTeX environment {name!r} is not supported")

@@ -153,7 +153,10 @@ class Reader(Factors):
         return None
 
     def _starts_condition(self, text: str) -> bool:
-        """Whether words, the next token, begin a condition: "where k is an integer"; later also "any integer n"."""
+        """Whether ``text``, the next words, begins a condition such as "where k is an integer".
+
+        After the beginning of the answer, "any" and "integer" also begin a condition.
+        """
         first = text.split()[0]
         if self.at == 0:
             return first in names.CONDITION_STARTS - {"given"}  # "given expression equals 5" is a label
@@ -170,7 +173,7 @@ class Reader(Factors):
         return self._source(start)
 
     def _continues_condition(self) -> bool:
-        """Whether "and" or "or" come next, and then an inequality without words: "x < 1 or x > 2"."""
+        """Whether "and" or "or" comes next, followed by an inequality without words, as in "x < 1 or x > 2"."""
         if not self.is_next("sep", "and", "or"):
             return False
         rest = self.tokens[self.at + 1 :]

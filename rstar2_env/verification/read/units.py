@@ -100,7 +100,7 @@ def is_temperature(unit: str) -> bool:
 
 
 def _named(name: str) -> Unit | None:
-    """Return the unit with a name. Unless it is a single letter, case and a plural ending are ignored."""
+    """Return the unit with this name, if any. Unless it is a single letter, case and a plural ending are ignored."""
     lower = name.lower() if len(name) > 1 else name
     return _UNITS.get(name) or _UNITS.get(lower) or _UNITS.get(singular(lower))
 

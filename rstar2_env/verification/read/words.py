@@ -193,7 +193,7 @@ _FRAME = re.compile(
 
 
 def without_frame(text: str) -> str:
-    """Return a sentence that states an answer without its subject and verb; other texts unchanged."""
+    """Remove the subject and verb from a sentence that states an answer, such as "It is"; other texts unchanged."""
     return _FRAME.sub("", text, count=1) if _FRAME.match(text) else text
 
 

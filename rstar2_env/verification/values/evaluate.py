@@ -93,7 +93,7 @@ class Evaluator(Arithmetic):
             UndefinedError: The tree has no value at this point.
             VagueError: A higher precision is needed.
             TooLargeError: An intermediate value is too large to compute with.
-            UnsupportedError: The tree contains something without a value.
+            UnsupportedError: The tree contains something that this package cannot evaluate.
         """
         ctx.prec = self.prec  # the context is shared by the process, so another evaluator may have changed it
         self._steps += 1
@@ -116,7 +116,12 @@ class Evaluator(Arithmetic):
                 raise UnsupportedError(type(node).__name__)
 
     def whole(self, node: Node, limit: int = MAX_FACTORIAL) -> int:
-        """Return the value of a tree if it is an integer of absolute value at most ``limit``; otherwise raise."""
+        """Return the value of a tree that is an integer of absolute value at most ``limit``.
+
+        Raises:
+            UndefinedError: The value is not an integer.
+            TooLargeError: Its absolute value is above ``limit``.
+        """
         value = self.value(node)
         if not isinstance(value, Fraction) or value.denominator != 1:
             raise UndefinedError
@@ -229,7 +234,7 @@ def _by_cases(calc: Evaluator, args: tuple[Node, ...]) -> Value:
 
 
 def _holds(calc: Evaluator, condition: Node) -> bool:
-    """Whether a condition of a case holds at this point."""
+    """Whether a condition of a case holds at the evaluator's point."""
     match condition:
         case Const(name="else"):
             return True

@@ -104,7 +104,7 @@ class WorkerPool:
         return job.future
 
     def _enter(self, lane: _Lane, job: _Job) -> None:
-        """Queue a job in a lane; start another thread if all are busy and the lane is not full."""
+        """Queue a job in a lane; start another thread if all are busy and there are fewer than ``lane.size``."""
         with self._lock:
             if self._closed:
                 job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))
@@ -223,7 +223,7 @@ class WorkerPool:
         return process
 
     def _drop(self, process: WorkerProcess | None) -> WorkerProcess | None:
-        """End a worker; return ``None``, the new value of the caller's variable."""
+        """End a worker, if there is one; return ``None``, so that the caller can clear its variable in one line."""
         if process is not None:
             with self._lock:
                 self._processes.discard(process)

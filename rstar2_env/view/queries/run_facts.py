@@ -133,7 +133,13 @@ class RunFacts:
         return found if isinstance(found, str) else None
 
     def _read_cached(self, name: str, read: Callable[[Path], Any], *, most: int | None = MOST_BYTES) -> Any:
-        """Read a file of the run, or return its cached content if it is unchanged; an empty name means ``path``."""
+        """Read a file of the run, or return its cached content if it is unchanged.
+
+        Args:
+            name: Name of the file; empty for the file of an evaluation, ``path`` itself.
+            read: Function that reads the file.
+            most: Maximum size in bytes; ``None`` for no limit.
+        """
         path = self._path / name
         with self._lock:
             try:

@@ -84,7 +84,7 @@ def _ids(record: Mapping[str, Any], name: str) -> list[int]:
 
 
 def _column(record: Mapping[str, Any], name: str, count: int) -> list[Any]:
-    """Return one value per token; missing values are ``None``."""
+    """Return the list in the field ``name``, cut or filled with ``None`` to one value for each of ``count`` tokens."""
     known = list_field(record, name)[:count]
     return known + [None] * (count - len(known))
 

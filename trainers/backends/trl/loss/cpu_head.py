@@ -129,7 +129,7 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Multiply a gradient of logits by the derivative of ``logits``, in place."""
+        """Convert a gradient with respect to the result of ``logits`` to one with respect to its product, in place."""
         if self._cap is not None:
             level = (logp + log_z[:, None]).div_(self._cap * self._cold)  # the hyperbolic tangent
             grad.mul_(level.square_().neg_().add_(1))

@@ -54,7 +54,7 @@ class _LogProbs:
 
     @staticmethod
     def apply(hidden: Tensor, *args: Any) -> Any:
-        """Compute the outputs with the function for the device."""
+        """Compute the outputs with ``CpuLogProbs`` on a CPU, otherwise with ``_WithMeanLogp``."""
         return (CpuLogProbs if hidden.device.type == "cpu" else _WithMeanLogp).apply(hidden, *args)
 
 

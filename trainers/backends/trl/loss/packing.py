@@ -79,7 +79,7 @@ def shared_lengths(rows: Sequence[Ids]) -> list[int]:
 
 
 def tree_tokens(rows: Sequence[Ids]) -> int:
-    """Return the number of tokens of the packed sequence of rows, in any order."""
+    """Return the number of tokens of the packed sequence of rows, which may be given in any order."""
     ordered = [rows[position] for position in by_prefix(rows)]
     return sum(map(len, ordered)) - sum(shared_lengths(ordered))
 

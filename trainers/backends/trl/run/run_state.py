@@ -282,7 +282,7 @@ class TrlRunState:
         return -(logp * batch.weight).sum() + logp.sum() * 0
 
     def _optimize(self, learning_rate: float | None) -> None:
-        """Take one optimizer step on the accumulated gradients."""
+        """Take one optimizer step on the accumulated gradients; ``None`` keeps the schedule's learning rate."""
         trainer = self._trainer
         optimizer: Any = trainer.optimizer
         if trainer.args.max_grad_norm:

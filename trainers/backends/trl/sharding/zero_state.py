@@ -118,7 +118,12 @@ class ZeroState:
         return found
 
     def _make_state(self, keys: set[str], step: float | None) -> None:
-        """Create the optimizer state, which DeepSpeed would create at the first step."""
+        """Create the optimizer state before the first step, at which DeepSpeed would create it.
+
+        Args:
+            keys: Names of the moments, which start at 0.
+            step: Value of the step counter; ``None`` for an optimizer without one.
+        """
         for flat in self._flat:
             state: dict[str, Tensor] = {key: torch.zeros_like(flat) for key in keys}
             if step is not None:
