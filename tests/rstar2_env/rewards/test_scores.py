@@ -50,7 +50,7 @@ def test_the_tokens_of_the_environment_count_as_the_limit_counts_them():
 def test_overlong_refuses_what_it_cannot_measure():
     with pytest.raises(ConfigurationError, match=r"counts tokens.*from the wrapper to the rewards"):
         Overlong(20, buffer=10)(Episode(), CTX)
-    with pytest.raises(ConfigurationError, match=r"overlong, the buffer \(4096 tokens\) must not exceed the limit"):
+    with pytest.raises(ConfigurationError, match=r"'overlong', the buffer \(4096 tokens\) must not exceed the limit"):
         Overlong(1024, 4096)
 
 

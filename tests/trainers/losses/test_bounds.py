@@ -215,7 +215,7 @@ def test_rover_names_the_means_that_are_missing(missing):
     made = of((1, 1))
     made.mean_logp = made.old_mean_logp = torch.zeros_like(made.old)
     setattr(made, missing, None)
-    with pytest.raises(ConfigurationError, match="rover needs the mean log-probability"):
+    with pytest.raises(ConfigurationError, match="'rover' needs the mean log-probability"):
         make_part(LOSSES, "rover")(made)
 
 

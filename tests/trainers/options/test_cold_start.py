@@ -46,7 +46,7 @@ def test_a_special_token_in_a_tools_output_stays_text(chat):
 def test_longer_traces_are_left_out_and_none_left_is_an_error(chat):
     rows = [trace("Q?", "a"), trace("Q?", "a" * 500)]
     assert len(encode_traces(rows, chat, 100)) == 1
-    with pytest.raises(ConfigurationError, match="raise max_length"):
+    with pytest.raises(ConfigurationError, match="Raise max_length"):
         encode_traces(rows, chat, 3)
     with pytest.raises(ConfigurationError, match="file of traces is empty"):
         encode_traces([], chat, 100)

@@ -171,5 +171,5 @@ class TestDapo:
         config = configured("dapo", max_episode_tokens=20480)
         overlong = make_parts(config, shares_weights=True).rewards[1].score
         assert (overlong.limit, overlong.buffer) == (20480, None)
-        with pytest.raises(ConfigurationError, match="overlong, the buffer"):
+        with pytest.raises(ConfigurationError, match="'overlong', the buffer"):
             configured("dapo", max_episode_tokens=100, reward=["return", "overlong:buffer=200"])
