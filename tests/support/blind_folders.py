@@ -79,7 +79,7 @@ def third_in_a_row(shows: Callable[[StepData], bool], steps: Sequence[StepData],
     return 0
 
 
-def paid_alone(run: RunRecord, since: int) -> int:
+def paid_alone(since: int, run: RunRecord) -> int:
     """The step by which 10 right and 10 wrong episodes with the format were paid, and 10 without it."""
     counts = [0, 0, 0]
     for step in faulty(run, since):
@@ -91,14 +91,14 @@ def paid_alone(run: RunRecord, since: int) -> int:
     return 0
 
 
-def a_third(end: str, run: RunRecord, since: int) -> int:
+def a_third(end: str, since: int, run: RunRecord) -> int:
     """The first step in which a third of the episodes has an end."""
     return third_in_a_row(
         lambda step: sum(one.end == end for one in step.episodes) >= len(step.episodes) / 3, faulty(run, since), 1
     )
 
 
-def threefold(run: RunRecord, since: int) -> int:
+def threefold(since: int, run: RunRecord) -> int:
     """The third step in a row in which answers are 3 times as long, or as short, as before the fault."""
     before = fmean(_length(step) for step in run.steps if since - 3 <= step.number < since)
     return third_in_a_row(lambda step: not before / 3 < _length(step) < 3 * before, faulty(run, since))
@@ -108,7 +108,7 @@ def _length(step: StepData) -> float:
     return fmean(one.tokens for one in step.episodes if one.available)
 
 
-def unused(run: RunRecord, since: int) -> int:
+def unused(since: int, run: RunRecord) -> int:
     """The third step in a row in which at most 1 of 20 episodes calls a tool."""
 
     def shows(step: StepData) -> bool:
@@ -122,7 +122,7 @@ def calls(episode: EpisodeDigest) -> bool:
     return bool(episode.statuses or episode.injected)
 
 
-def waits(run: RunRecord, since: int) -> int:
+def waits(since: int, run: RunRecord) -> int:
     """The fifth step in a row in which waiting takes 40 % of the time."""
     return third_in_a_row(lambda step: step.figures.get(WAITING, 0.0) >= 0.4, faulty(run, since), 5)
 
