@@ -52,6 +52,10 @@ class Answers:
         self._cache = ResultCache(_CACHE_SIZE)
         self._found = RunFindings()
 
+    def close(self) -> None:
+        """End what answers compute in the background."""
+        self._found.close()
+
     def runs(self) -> JsonObject:
         """Return all runs with their progress."""
         rows = [self.row(run, self._follower.peek(run.name)) for run in self._followed_runs()]

@@ -1,7 +1,19 @@
-"""The findings of ``rstar2 diagnose`` for the viewer, computed in background threads, once for each state of a run."""
+"""The findings of ``rstar2 diagnose`` for the viewer, computed in the background, once for each state of a run.
+
+The findings of a small run are computed in a thread. Those of a large run are computed in a process of its own, which
+``python -m rstar2_env.view.queries.findings PATH NAME`` is: Python runs one thread at a time, so that a thread that
+computes for seconds would delay every response of the server.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +32,11 @@ _ASK_S = 2.0
 _SHARE = 20.0
 """Minimum time for which findings of a run in progress are kept, as a multiple of the time that their computation took:
 each computation reads the whole run, and with this factor computations take at most one twentieth of the time."""
+_LARGE_BYTES = 1_000_000
+"""Size of a run on disk from which its findings are computed in a process of its own; a thread needs about 1.5 s for
+this size, and the process 0.6 s to start."""
+_NICENESS = 10
+_SET_DEATH_SIGNAL = 1
 
 
 def findings_of(path: Path, name: str) -> dict[str, Any]:
@@ -38,11 +55,64 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
         record.name = name
         found = examine(record)
     except (Rstar2Error, OSError, EOFError) as error:
-        failed = str(error).replace(str(path), name)
-        return {"summary": "", "step": 0, "findings": [], "silent": [], "not_recorded": {}, "failed": failed}
+        return _no_findings(str(error).replace(str(path), name))
     values = found.record()
     kept = ("step", "findings", "silent", "not_recorded")
     return {"summary": found.summary, "failed": "", **{key: values[key] for key in kept}}
+
+
+class ChildProcess:
+    """Computes findings in a process of its own, with low priority; thread-safe, one run at a time.
+
+    The process ends when this object is closed, and on Linux also when the process that started it ends.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def findings_of(self, path: Path, name: str) -> dict[str, Any]:
+        """Return the result of ``findings_of`` for a run; if the process ends without one, ``failed`` says so."""
+        with self._lock:
+            if self._closed:
+                return _no_findings("The viewer was closed.")
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__, str(path), name, str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                start_new_session=True,  # Ctrl-C in a notebook is not meant for it
+            )
+        out, err = process.communicate()
+        if process.returncode:
+            said = err.decode("utf-8", "replace").strip().splitlines()
+            reason = said[-1] if said else f"exit code {process.returncode}"
+            return _no_findings(f"The process that diagnoses {name} ended with an error: {reason}")
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    def close(self) -> None:
+        """End the process, if it runs, and start no further one."""
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+
+
+def _no_findings(failed: str) -> dict[str, Any]:
+    return {"summary": "", "step": 0, "findings": [], "silent": [], "not_recorded": {}, "failed": failed}
+
+
+def _is_large(path: Path) -> bool:
+    size = 0
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        with contextlib.suppress(OSError):  # a file of a run in progress can disappear
+            size += file.stat().st_size
+        if size >= _LARGE_BYTES:
+            return True
+    return False
 
 
 @dataclass(slots=True)
@@ -54,16 +124,18 @@ class _Held:
 
 
 class RunFindings:
-    """Computes and caches findings by run, one run at a time, in background threads; thread-safe.
+    """Computes and caches findings by run, one run at a time, in the background; thread-safe.
 
     Args:
-        look: Function that computes the findings of a run, given its path and name.
+        look: Function that computes the findings of a run, given its path and name. By default ``findings_of``, for a
+            large run in a process of its own.
         share: Time for which findings of a run in progress are kept, as a multiple of the time that their computation
             took.
     """
 
-    def __init__(self, look: Callable[[Path, str], dict[str, Any]] = findings_of, share: float = _SHARE) -> None:
-        self._look, self._share = look, share
+    def __init__(self, look: Callable[[Path, str], dict[str, Any]] | None = None, share: float = _SHARE) -> None:
+        self._child = ChildProcess()
+        self._look, self._share = look or self._look_by_size, share
         self._lock, self._one = threading.Lock(), threading.Lock()
         self._held: dict[Path, _Held] = {}
 
@@ -96,6 +168,13 @@ class RunFindings:
             again_s = None if held.state == state else max(_ASK_S, kept_s)
             return {**(held.answer or {}), "again_s": again_s}
 
+    def close(self) -> None:
+        """End a process that computes findings."""
+        self._child.close()
+
+    def _look_by_size(self, path: Path, name: str) -> dict[str, Any]:
+        return (self._child.findings_of if _is_large(path) else findings_of)(path, name)
+
     def _renew(self, held: _Held, path: Path, name: str, state: Any) -> None:
         try:
             with self._one:
@@ -110,3 +189,19 @@ class RunFindings:
                 done, held.done = held.done, None
             if done is not None:
                 done.set()
+
+
+def main(path: str, name: str, parent: str) -> None:
+    """Print the findings of a run as JSON, at low priority; end when the process ``parent`` ends (on Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != int(parent):
+            raise SystemExit("the viewer ended")
+    os.nice(_NICENESS)
+    with contextlib.redirect_stdout(sys.stderr):  # where a plugin that prints on import does no harm
+        found = findings_of(Path(path), name)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

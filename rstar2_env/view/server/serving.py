@@ -112,6 +112,7 @@ class ViewServer(Closing):
     def close(self) -> None:
         """Stop the server and its thread."""
         self._follower.close()  # first, to end requests that wait for changes
+        self.answers.close()
         self._server.should_exit = True
         self._thread.join(_STOP_S + 5)
         self._follower.library.close()

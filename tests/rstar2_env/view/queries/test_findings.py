@@ -8,7 +8,8 @@ import pytest
 from faulty_runs import SINCE, write_faulty
 
 from rstar2_env.diagnosis import diagnose
-from rstar2_env.view.queries.findings import RunFindings, findings_of
+from rstar2_env.view.queries import findings as module
+from rstar2_env.view.queries.findings import ChildProcess, RunFindings, findings_of
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,30 @@ def test_a_request_does_not_wait_for_a_long_look_and_begins_no_second_one(faulty
     found = findings.find(faulty, "run", 1, running=False, wait_s=None)
     assert [one["since"] for one in found["findings"] if one["check"] == "gradient_zero"] == [SINCE]
     assert looks.many == 1
+
+
+def test_a_large_run_is_diagnosed_in_a_process_of_its_own(faulty, monkeypatch):
+    expected = findings_of(faulty, "named")
+    monkeypatch.setattr(module, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(module, "findings_of", lambda path, name: pytest.fail("diagnosed in the viewer's process"))
+    findings = RunFindings()
+    assert findings.find(faulty, "named", 1, running=False, wait_s=None) == {**expected, "again_s": None}
+
+
+def test_a_small_run_needs_no_process(faulty, monkeypatch):
+    monkeypatch.setattr(ChildProcess, "findings_of", lambda *given: pytest.fail("started a process"))
+    assert RunFindings().find(faulty, "named", 1, running=False, wait_s=None)["findings"]
+
+
+def test_the_process_is_killed_on_close_and_its_run_is_not_reported_as_diagnosed(faulty):
+    child = ChildProcess()
+    found = []
+    thread = threading.Thread(target=lambda: found.append(child.findings_of(faulty, "named")))
+    thread.start()
+    while child._process is None:
+        assert thread.is_alive()
+    child.close()
+    thread.join(30)
+    assert child._process.returncode == -9
+    assert found[0]["failed"] == "The process that diagnoses named ended with an error: exit code -9"
+    assert child.findings_of(faulty, "named")["failed"] == "The viewer was closed."
