@@ -21,7 +21,7 @@ from rstar2_env.view.queries import comparing, episodes, groups, problems, sampl
 from rstar2_env.view.queries.events import event_details, marks_of
 from rstar2_env.view.queries.figures import cached_figures
 from rstar2_env.view.queries.filters import split_of
-from rstar2_env.view.queries.findings import RunFindings
+from rstar2_env.view.queries.findings import RunFindings, code_state
 from rstar2_env.view.queries.health import health_of
 from rstar2_env.view.queries.result_cache import ResultCache
 from rstar2_env.view.queries.run_facts import RunFacts
@@ -137,6 +137,8 @@ class Answers:
     def findings(self, name: str, *, wait: bool = False) -> JsonObject:
         """Return the findings of ``rstar2 diagnose`` that are known for a run; see ``queries.findings``.
 
+        They are stored in the run's index, for the next viewer that shows the run.
+
         Args:
             name: Name of the run.
             wait: Whether to wait until the findings for the run's present state are known.
@@ -144,14 +146,24 @@ class Answers:
         Raises:
             ConfigurationError: The run is a pipeline, which has no findings of its own.
         """
-        run, facts = self._library.run(name), self._follower.followed(name).facts
+        run, followed, index = self._find(name)
+        facts = followed.facts
         if run.kind == "pipeline":
             raise ConfigurationError(
                 f"{name} is a pipeline, which has no findings of its own: request the findings of one of its stages."
             )
         running = facts.row()["state"] == "running"
         waiting: dict[str, Any] = {"wait_s": None} if wait else {}
-        return self._found.find(run.path, name, facts.signature(), running=running, **waiting)
+        state = facts.signature()
+        key = f"{code_state()} {state!r}"
+        return self._found.find(
+            run.path,
+            name,
+            state,
+            running=running,
+            stored=lambda compute: index.cached(f"findings {name}", compute, key),
+            **waiting,
+        )
 
     def metrics(self, name: str) -> JsonObject:
         """Return the figures (metrics) of a run at each step, and the events that curves mark."""
@@ -260,13 +272,17 @@ def read_runs(
         on_progress: Progress callback, as for ``Follower.read_all``.
 
     Raises:
-        ConfigurationError: A path is not a run, or there are no runs.
+        ConfigurationError: A path is not a run, there are no runs, or reading them takes longer than an hour.
     """
     with closing(Library(roots, cache)) as library:
         if not library.runs:
             raise ConfigurationError(no_runs(library.roots))
         follower = Follower(library)
-        follower.read_all(_READ_S, on_progress)
+        if not follower.read_all(_READ_S, on_progress):
+            raise ConfigurationError(
+                f"The runs were not read completely within {_READ_S:g} s. What was read is kept: repeat the "
+                "command, or give fewer runs."
+            )
         yield Answers(follower)
 
 

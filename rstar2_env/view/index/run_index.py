@@ -144,14 +144,15 @@ class RunIndex(Closing):
         with self.reading() as db:
             return db.execute(statement, values).fetchall()
 
-    def cached(self, name: str, make: Callable[[], ResultT]) -> ResultT:
-        """Return a result about the whole run, which is stored in the index until the index changes.
+    def cached(self, name: str, make: Callable[[], ResultT], state: str | None = None) -> ResultT:
+        """Return a result about the whole run, which is stored in the index until the run changes.
 
         Args:
             name: Name of the result.
             make: Function that computes the result, which must be JSON-compatible.
+            state: State of the run to which the result belongs; ``None`` for that of the indexed episodes.
         """
-        version = self.version
+        version = self.version if state is None else state
         with self.reading() as db:
             found = db.execute("SELECT value FROM answers WHERE name = ? AND version = ?", (name, version)).fetchone()
         if found is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import json
 import os
 import signal
@@ -21,7 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rstar2_env import diagnosis
 from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.examination import examine
 from rstar2_env.diagnosis.folder import read_folder
 
@@ -35,7 +38,7 @@ each computation reads the whole run, and with this factor computations take at 
 _LARGE_BYTES = 1_000_000
 """Size of a run on disk from which its findings are computed in a process of its own; a thread needs about 1.5 s for
 this size, and the process 0.6 s to start."""
-_NICENESS = 10
+_NICENESS = 19
 _SET_DEATH_SIGNAL = 1
 
 
@@ -61,6 +64,13 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
     return {"summary": found.summary, "failed": "", **{key: values[key] for key in kept}}
 
 
+def code_state() -> str:
+    """Return a text that changes whenever the checks or the code around them change."""
+    folder = Path(diagnosis.__file__).parent
+    files = sorted((str(file), (found := file.stat()).st_size, found.st_mtime_ns) for file in folder.rglob("*.py"))
+    return hashlib.sha256(repr((CHECKS.names(), files)).encode()).hexdigest()
+
+
 class ChildProcess:
     """Computes findings in a process of its own, with low priority; thread-safe, one run at a time.
 
@@ -73,10 +83,14 @@ class ChildProcess:
         self._closed = False
 
     def findings_of(self, path: Path, name: str) -> dict[str, Any]:
-        """Return the result of ``findings_of`` for a run; if the process ends without one, ``failed`` says so."""
+        """Return the result of ``findings_of`` for a run.
+
+        Raises:
+            ChildProcessError: The process ended without a result.
+        """
         with self._lock:
             if self._closed:
-                return _no_findings("The viewer was closed.")
+                raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, str(path), name, str(os.getpid())],
                 stdin=subprocess.DEVNULL,
@@ -89,7 +103,7 @@ class ChildProcess:
         if process.returncode:
             said = err.decode("utf-8", "replace").strip().splitlines()
             reason = said[-1] if said else f"exit code {process.returncode}"
-            return _no_findings(f"The process that diagnoses {name} ended with an error: {reason}")
+            raise ChildProcessError(f"The process that diagnoses {name} ended with an error: {reason}")
         found: dict[str, Any] = json.loads(out)
         return found
 
@@ -140,7 +154,14 @@ class RunFindings:
         self._held: dict[Path, _Held] = {}
 
     def find(
-        self, path: Path, name: str, state: Any, *, running: bool, wait_s: float | None = _WAIT_S
+        self,
+        path: Path,
+        name: str,
+        state: Any,
+        *,
+        running: bool,
+        wait_s: float | None = _WAIT_S,
+        stored: Callable[[Callable[[], dict[str, Any]]], dict[str, Any]] = lambda compute: compute(),
     ) -> dict[str, Any]:
         """Return the known findings of a run; if the run has changed, begin to compute new ones.
 
@@ -150,6 +171,8 @@ class RunFindings:
             state: A value that changes whenever the run does.
             running: Whether the run is in progress, so that its findings are kept for a while.
             wait_s: Seconds to wait for findings of this state; ``None`` for no limit.
+            stored: Function that is given a function that computes the findings, and returns them: stored ones of this
+                state, or computed ones, which it stores.
 
         Returns:
             The result of ``findings_of``, and ``again_s``: seconds after which to request newer findings, ``None`` if
@@ -160,7 +183,7 @@ class RunFindings:
             kept_s = held.until - time.monotonic() if running and wait_s is not None else 0.0
             if held.state != state and held.done is None and kept_s <= 0:
                 held.done = threading.Event()
-                threading.Thread(target=self._renew, args=(held, path, name, state), daemon=True).start()
+                threading.Thread(target=self._renew, args=(held, path, name, state, stored), daemon=True).start()
             done = held.done
         if done is not None:
             done.wait(wait_s)
@@ -175,11 +198,21 @@ class RunFindings:
     def _look_by_size(self, path: Path, name: str) -> dict[str, Any]:
         return (self._child.findings_of if _is_large(path) else findings_of)(path, name)
 
-    def _renew(self, held: _Held, path: Path, name: str, state: Any) -> None:
+    def _renew(
+        self,
+        held: _Held,
+        path: Path,
+        name: str,
+        state: Any,
+        stored: Callable[[Callable[[], dict[str, Any]]], dict[str, Any]],
+    ) -> None:
         try:
             with self._one:
                 began = time.monotonic()
-                answer = self._look(path, name)
+                try:
+                    answer = stored(lambda: self._look(path, name))
+                except ChildProcessError as error:
+                    answer = _no_findings(str(error))
                 took = time.monotonic() - began
             with self._lock:
                 held.answer, held.state = answer, state

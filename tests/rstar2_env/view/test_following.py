@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from run_sample import groups_of, write_run
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.view import answers
 from rstar2_env.view.following import Follower
 from rstar2_env.view.library import Library
 
@@ -34,3 +36,11 @@ def test_the_runs_that_changed_since_are_told(tmp_path, follower):
 @pytest.mark.parametrize("cursor", ["", "another-99", "-99"])
 def test_a_cursor_of_another_viewer_means_everything(follower, cursor):
     assert follower.changes(cursor)[1:] == (["a", "b"], True)
+
+
+def test_runs_that_are_not_read_within_the_time_limit_are_not_shown_in_part(tmp_path, monkeypatch):
+    write_run(tmp_path / "run", steps=1)
+    monkeypatch.setattr(answers, "_READ_S", 0.0)
+    monkeypatch.setattr(Follower, "_update", lambda *given: False)  # as for a run that takes longer
+    with pytest.raises(ConfigurationError, match="not read completely"), answers.read_runs([tmp_path], tmp_path / "c"):
+        pass

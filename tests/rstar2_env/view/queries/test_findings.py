@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 
 import pytest
 from faulty_runs import SINCE, write_faulty
 
 from rstar2_env.diagnosis import diagnose
+from rstar2_env.view.answers import read_runs
 from rstar2_env.view.queries import findings as module
 from rstar2_env.view.queries.findings import ChildProcess, RunFindings, findings_of
 
@@ -96,13 +98,61 @@ def test_a_small_run_needs_no_process(faulty, monkeypatch):
 
 def test_the_process_is_killed_on_close_and_its_run_is_not_reported_as_diagnosed(faulty):
     child = ChildProcess()
-    found = []
-    thread = threading.Thread(target=lambda: found.append(child.findings_of(faulty, "named")))
+    errors = []
+
+    def diagnose_until_killed():
+        try:
+            child.findings_of(faulty, "named")
+        except ChildProcessError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=diagnose_until_killed)
     thread.start()
     while child._process is None:
         assert thread.is_alive()
     child.close()
     thread.join(30)
     assert child._process.returncode == -9
-    assert found[0]["failed"] == "The process that diagnoses named ended with an error: exit code -9"
-    assert child.findings_of(faulty, "named")["failed"] == "The viewer was closed."
+    assert errors == ["The process that diagnoses named ended with an error: exit code -9"]
+    with pytest.raises(ChildProcessError, match="closed"):
+        child.findings_of(faulty, "named")
+
+
+def test_a_process_that_fails_is_reported_and_nothing_is_stored(faulty):
+    def look(path, name):
+        raise ChildProcessError("no luck")
+
+    kept = []
+    found = RunFindings(look).find(
+        faulty, "named", 1, running=False, wait_s=None, stored=lambda compute: kept.append(compute()) or kept[0]
+    )
+    assert found["failed"] == "no luck"
+    assert kept == []
+
+
+def test_the_next_viewer_reads_stored_findings_until_the_run_or_a_check_changes(faulty, tmp_path, monkeypatch):
+    run = shutil.copytree(faulty, tmp_path / "runs" / "faulty")
+    looked = []
+
+    def look(self, path, name):
+        looked.append(name)
+        return findings_of(path, name)
+
+    monkeypatch.setattr(RunFindings, "_look_by_size", look)
+
+    def ask():
+        with read_runs([run], tmp_path / "cache") as answers:
+            (row,) = answers.runs()["runs"]
+            return answers.findings(row["run"], wait=True)
+
+    first = ask()
+    assert first["findings"]
+    assert ask() == first
+    assert len(looked) == 1
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write("\n")
+    ask()
+    assert len(looked) == 2
+    monkeypatch.setattr("rstar2_env.view.answers.code_state", lambda: "another check")
+    ask()
+    assert len(looked) == 3
