@@ -38,7 +38,6 @@ each computation reads the whole run, and with this factor computations take at 
 _LARGE_BYTES = 1_000_000
 """Size of a run on disk from which its findings are computed in a process of its own; a thread needs about 1.5 s for
 this size, and the process 0.6 s to start."""
-_NICENESS = 19
 _SET_DEATH_SIGNAL = 1
 
 
@@ -72,7 +71,7 @@ def code_state() -> str:
 
 
 class ChildProcess:
-    """Computes findings in a process of its own, with low priority; thread-safe, one run at a time.
+    """Computes findings in a process of its own, with the lowest priority; thread-safe, one run at a time.
 
     The process ends when this object is closed, and on Linux also when the process that started it ends.
     """
@@ -225,12 +224,15 @@ class RunFindings:
 
 
 def main(path: str, name: str, parent: str) -> None:
-    """Print the findings of a run as JSON, at low priority; end when the process ``parent`` ends (on Linux)."""
+    """Print the findings of a run as JSON, at the lowest priority; end when the process ``parent`` ends (on Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != int(parent):
             raise SystemExit("the viewer ended")
-    os.nice(_NICENESS)
+    if hasattr(os, "SCHED_IDLE"):  # on Linux: uses cores that are idle, and leaves them at once
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.nice(19)
     with contextlib.redirect_stdout(sys.stderr):  # where a plugin that prints on import does no harm
         found = findings_of(Path(path), name)
     print(json.dumps(found))
