@@ -46,7 +46,8 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
     Raises:
         UnknownNameError: No trainer has this name; the message suggests the nearest.
         ConfigurationError: An option is unknown, missing or out of its range.
-        UntrustedError: The folder of a run names code, a sandbox, a variable or an address.
+        UntrustedError: The folder of a run names something that only the user may name, such as code, a sandbox, an
+            environment variable or a network address.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     return make_trainer(name, options, callbacks=callbacks)

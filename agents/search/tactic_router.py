@@ -2,9 +2,9 @@
 
 The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
 ``program_aided`` (words and a program). Each tactic runs at most once; its result is added to the prompt, and the model
-chooses again, until it chooses ``aggregate`` or a tactic that is not available, a tactic fails, or ``steps`` tactics
-have run. Then it answers from all results. The paper also has logic programs for a solver; here a Python program can
-call a solver.
+chooses again, until it chooses ``aggregate`` or a tactic that has already run or is not in ``routes``, a tactic fails,
+or ``steps`` tactics have run. Then it answers from all results. The paper also has logic programs for a solver; here a
+Python program can call a solver.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 class TacticRouter(Thinker):
     """Lets the model choose tactics (text or programs), runs each chosen tactic once, and answers from all results.
 
-    Programs run in the environment's own tool, called in a turn; without such a tool these tactics fail.
+    To run a program, the agent plays a turn that calls a tool of the environment: the first tool with an argument
+    ``code``. Without such a tool, the tactics ``program`` and ``program_aided`` fail.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.
-        routes: The tactics to choose from.
+        routes: The tactics to choose from, each one of ``TACTICS``.
         steps: Maximum number of tactics to run.
         tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
-        dialect: The environment's dialect.
+        dialect: The dialect, or its name: the format in which the environment reads calls of tools and answers.
 
     Raises:
         ConfigurationError: A route is not one of ``TACTICS``, an option is out of its range, or the agent cannot be an

@@ -81,7 +81,10 @@ class TypedCall:
 
 
 def read_call(arguments: Sequence[str]) -> TypedCall:
-    """Parse a command line: find the subcommand and its form, and replace old names by the new ones."""
+    """Parse a command line: find the command to run, and replace old names by the new ones.
+
+    Some flags select a form of a subcommand, which is a separate command: ``export --env`` runs ``export_env``.
+    """
     at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
     if at is None:
         return TypedCall("", "", tuple(arguments))
@@ -120,10 +123,10 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 
 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Return the positional arguments of a form, some of which the user may have given with the flags of the form.
+    """Return the words with the values of the flags as positional arguments, in the order of ``flags``.
 
-    The values of flags come in the order of ``flags``. The first missing flag marks the place of the words that the
-    user typed without a flag: they include its value.
+    The user may have typed some of these values without their flags. The other words are therefore put in the place of
+    the first missing flag, and include its value.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])

@@ -3,10 +3,10 @@
 The rule: only texts of the user may do so: the command line, the arguments of a Python call, and a file of options that
 the user names on the command line of a command in ``READS_OWN_FILES``. The contents of all other files are data. If
 data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, limits of
-programs above ``sandbox.limits.CEILING``, a variable, an address, a file to write, a model's own code, or an option
-that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read (``found``). ``--trust``
-turns both checks off. Options of a run that this user recorded in the same folder (``record``) are not checked either.
-From Python, a program may trust data with ``with bounds(trust=True)``. Not covered: pickles
+programs above ``HIGHEST_LIMITS``, an environment variable, an address, a file to write, a model's own code, or an
+option that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read (``found``).
+``--trust`` turns both checks off. Options of a run that this user recorded in the same folder (``record``) are not
+checked either. From Python, a program may trust data with ``with bounds(trust=True)``. Not covered: pickles
 (``trainers.backends.trl.sharding.plain_metadata``), and links in exported folders (``trainers.export.write``).
 
 The bounds apply to the whole process, not to one thread, because environments are created in threads.
@@ -114,7 +114,7 @@ class NamedPart(Protocol):
 
 @dataclass(slots=True)
 class _Bounds:
-    """Texts of the user, and the data that was read.
+    """Bounds on what may name code: the texts that may, and the data that was read, which may not.
 
     Attributes:
         texts: Texts that may name code, each with the folders to which its relative paths refer.

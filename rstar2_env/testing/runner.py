@@ -31,7 +31,8 @@ def run_checks(
 
     Args:
         what: Name of the part under test, for the error message.
-        checks: Functions of the harness, by name; each raises if its clause does not hold.
+        checks: The checks, by name: functions that are called with the harness, and raise an error if the part under
+            test fails the check.
         harness: Object that makes the part under test; passed to every check.
         skip: Names of checks to leave out.
         after: Called after every check, to clean up.

@@ -35,7 +35,7 @@ _COMPLETE = ("answered", "terminated")
 class TreeValue(GroupAdvantage):
     """tanh(Q) of the token's node in the tree, minus the group's mean value: DeepSearch (arXiv 2509.25454).
 
-    A group whose episodes are all correct or all wrong gets zero advantages.
+    A group whose episodes all have the same value gets zero advantages.
 
     Args:
         incomplete: The value of an episode that a budget ended or that has no answer.
@@ -98,13 +98,13 @@ def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
 
 
 def node_value(backed: Sequence[tuple[float, float]]) -> float:
-    """Return the value of a node: the sum over its correct episodes, or over its wrong episodes if none is correct.
+    """Return the sum of value * weight over a node's episodes with a positive value; over all, if none is positive.
 
     DeepSearch's backup gives the same result for any order of the episodes: a positive value replaces negative values,
     and a negative value after a positive value is ignored.
 
     Args:
-        backed: Value and weight of each episode.
+        backed: Value and weight of each episode that passes through the node.
     """
     good = [value * weight for value, weight in backed if value > 0]
     return sum(good) if good else sum(value * weight for value, weight in backed)

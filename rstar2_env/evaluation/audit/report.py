@@ -67,10 +67,10 @@ class AuditReport:
         versions: Versions of Python and of the packages that define the target.
         form: The formats in which the target expects gold answers and answers.
         paid_at: Smallest score that counted as accepted.
-        golds: Number of gold answers of each class that the target supports.
+        golds: Number of gold answers that the target supports, by their class.
         score: Share of correctly graded pairs among the pairs that count, with its 95 % Wilson interval.
         findings: The findings, each reproduced by its program in a fresh process.
-        unconfirmed: Sentences about suspected findings that the program did not reproduce in a fresh process.
+        unconfirmed: Sentences about suspected findings that their programs did not reproduce in a fresh process.
         causes: Counts of the pairs, by cause.
         grades: Number of distinct calls that were graded.
         seconds: Wall-clock seconds of the audit.
@@ -98,7 +98,10 @@ class AuditReport:
 
     @property
     def cheapest(self) -> AuditFinding | None:
-        """The exploit with the smallest ratio of its text's length to its share of accepted calls; ``None`` if none."""
+        """The exploit with the lowest cost; ``None`` without exploits.
+
+        The cost is (length of the text + 1) / (share of the tried gold answers for which the text was accepted).
+        """
         exploits = [finding for finding in self.findings if finding.kind == "exploit"]
         return min(exploits, key=lambda one: (len(one.answer) + 1) * one.tried / one.found, default=None)
 

@@ -2,9 +2,9 @@
 
 There are two searches. First, if the environment accepts a given problem, a problem with a marker as its gold answer is
 played: the marker must not appear anywhere. Second, the environment's own episodes are searched for a **fixed rule**:
-words that the gold answer nearly always follows, or a key of ``info`` that nearly always holds it. An answer that
-appears in a question by chance, or among several options, is not a leak, because no fixed rule finds it. Not covered:
-programs that search the sandbox (``containment.oracle_containment``), and rules that compute something.
+words after which the gold answer nearly always appears, or a key of ``info`` that nearly always holds it. An answer
+that appears in a question by chance, or among several options, is not a leak, because no fixed rule finds it. Not
+covered: programs that search the sandbox (``containment.oracle_containment``), and rules that compute something.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ def _before_the_end(played: BenchEpisode) -> Sequence[Any]:
 
 
 def _rule_of_text(bench: Bench, episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find words that the gold answer nearly always follows; in a game, following the rule must also win."""
+    """Find words after which the gold answer nearly always appears, so that copying what comes after them gives it.
+
+    In a game, a player that always copies the text after these words must also win about as often as the oracle.
+    """
     # A mixture of environments has a reference player of its own, whichever environment its episode comes from.
     games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None
     for rule, which, leak in _rules(episodes):

@@ -69,11 +69,11 @@ async def why_lost(actor: Any, where: RayNode, link: Link, options: RayOptions) 
 
 
 class _OtherProcess:
-    """Another process on the node of an actor, for comparison with the actor.
+    """Measures how long another process on the node of a silent actor needs to answer, for comparison.
 
     Args:
         where: The node.
-        longest_s: Seconds after which the actor counts as stuck even if this other process has not answered either.
+        longest_s: Seconds after which the actor counts as stuck even if the other process has not answered.
     """
 
     def __init__(self, where: RayNode, longest_s: float) -> None:
@@ -84,7 +84,10 @@ class _OtherProcess:
         self._task = asyncio.create_task(self._ask(where))
 
     def shows_stuck(self) -> bool:
-        """Whether the actor is stuck: it had twice the time that this process needed to answer, or ``longest_s``."""
+        """Whether the actor, still silent, had twice the time that the other process needed, or ``longest_s`` seconds.
+
+        The time counts from the creation of this object.
+        """
         return self._clock() - self._since >= min(2 * self._answered_s, self._longest_s)
 
     def end(self) -> None:

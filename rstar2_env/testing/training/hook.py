@@ -42,7 +42,10 @@ class HookHarness:
 
 
 def events(harness: HookHarness) -> None:
-    """Check that the hook has methods of ``TrainerCallback``, which accept ``(args, state, control, **kwargs)``."""
+    """Check that the hook has at least one event method, and that each accepts ``(args, state, control, **kwargs)``.
+
+    Event methods are the methods of ``TrainerCallback``; a method ``on_...`` with any other name fails the check.
+    """
     known = importlib.import_module("rstar2_env.trainers.hooks.base").EVENTS
     hook = harness.make()
     named = [name for name in dir(hook) if name.startswith("on_") and callable(getattr(hook, name))]

@@ -290,8 +290,10 @@ def _first(answer: Node, allowed: set[str]) -> str | None:
 def _of_function(answer: Node, allowed: set[str]) -> str | None:
     """Return the kind of the first function in an answer that still has to be computed; ``None`` if there is none.
 
-    A function of constants has to be computed if its value is rational; a function of variables if it has a kink, like
-    ``|x|``. Kinds in ``allowed`` do not count, since the gold leaves them uncomputed too.
+    A function of constants must be evaluated if its value is rational, such as ``sin(pi/6)``. Of the functions of
+    variables, only those in ``_BENT`` must be resolved, such as ``|x|``. The notations in ``_DRESSES`` count as
+    functions; arithmetic and powers do not. Kinds in ``allowed`` do not count either: the gold answer leaves them
+    uncomputed too.
     """
     for part in walk(answer):
         if isinstance(part, Apply) and part.op in _DRESSES - allowed and not is_literal(answer):

@@ -40,7 +40,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         same: Function that compares the values without their units.
 
     Returns:
-        ``None`` when evaluation cannot decide.
+        Whether the values are equal; ``None`` when evaluation cannot decide.
     """
     value, unit = _parts(gold, answer)
     other, other_unit = _parts(answer, gold)
@@ -78,8 +78,13 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
 def _asked(answered: str, rules: Rules) -> str | None:
     """Return the unit in which the question asks for the value, as in "in joules" or "how many joules".
 
+    Args:
+        answered: The unit that the answer has and the gold answer lacks.
+        rules: The rules of the comparison, with the question.
+
     Returns:
-        ``None`` if the question does not ask for exactly one unit, or also names the answer's unit.
+        ``None`` if ``answered`` is not a unit with a dimension, if it names the same unit, if the question contains it,
+        if the question does not ask for exactly one unit, or if "how many" asks for a unit of another dimension.
     """
     if (unit := _unit(answered, rules)) is None or not rules.question:
         return None
@@ -119,7 +124,7 @@ def _parts(node: Node, other: Node) -> tuple[Node, str | None]:
 
 
 def _unit(text: str, rules: Rules) -> units.Unit | None:
-    """Return the unit in "mol of NaCl"; ``None`` if the text has none."""
+    """Return the unit that a text names, such as "mol" in "mol of NaCl"; ``None`` if it names none."""
     measure, _, thing = text.partition(" of ")
     return units.read_unit(measure if thing and vocabulary.names_things(thing, rules.known) else text)
 

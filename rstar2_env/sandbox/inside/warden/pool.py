@@ -159,7 +159,7 @@ class ChildPool:
         self.kill(child)
 
     def kill(self, child: Child) -> None:
-        """Kill a child with all its processes. If the child's parent has ended, stop the warden."""
+        """Order the parent process to kill a child with all its processes; if the parent has ended, stop the warden."""
         try:
             child.order(KILL)
         except OSError:
@@ -237,7 +237,7 @@ class ChildPool:
             self.discard(self._waiting[spare].popleft())
 
     def _let_go(self, parent: Parent) -> None:
-        """End the waiting children of a retiring parent, and the parent itself when no child is left."""
+        """End the waiting children of a retiring parent, and the parent once it has no child and no call needs one."""
         while waiting := self._waiting[parent]:
             self.discard(waiting.popleft())
         if not parent.children and not self.demand(parent):

@@ -1,9 +1,13 @@
 """Compares the conditions and remarks after two answers: "for all integers n", "if x > 0", "for the trip".
 
-A condition of the answer must equal a condition of the gold answer or the question, name a set of numbers, or be proved
-to hold on the whole domain, that is, for all values that the question and the gold answer allow. In the same way, a
-condition of the gold answer after a comma or in brackets must follow from the answer and the question. Not covered:
-conditions on several variables that neither the gold answer nor the question states.
+A condition of the answer is accepted in each of these cases:
+
+- It equals a condition of the gold answer or the question.
+- It names a set of numbers.
+- It is proved to hold on the whole domain: for all values that the question and the gold answer allow.
+
+In the same way, a condition of the gold answer after a comma or in brackets must follow from the answer and the
+question. Not covered: conditions on several variables that neither the gold answer nor the question states.
 """
 
 from __future__ import annotations
@@ -24,9 +28,14 @@ from rstar2_env.verification.read.vocabulary import REMARKS, names_things
 def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
     """Return whether two answers can be equal despite the conditions and remarks that follow them.
 
-    A remark on the answer must equal the remark on the gold answer, or be a condition that does not restrict the gold
-    answer, or consist of known words: "9 if careless" does not equal 9. A negation in the gold answer must also be in
-    the answer, and so must a condition without a word (``x^2, x > 0``), unless it holds anyway.
+    A remark on the answer is accepted in each of these cases; "9 if careless" does not equal 9:
+
+    - It equals a remark on the gold answer.
+    - It is a condition that does not restrict the gold answer.
+    - It consists of known words.
+
+    A negation in the gold answer must also be in the answer, and so must a condition without a word (``x^2, x > 0``),
+    unless it holds anyway.
 
     Args:
         gold: The gold answer.

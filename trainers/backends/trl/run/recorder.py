@@ -37,7 +37,7 @@ class RunRecorder:
     Args:
         setup: The setup of the run.
         files: Writes the files.
-        trainer: Provides the number of the current step.
+        trainer: Provides the number of finished optimizer steps, logs metrics, and saves models.
         tokenizer: The tokenizer, which is saved with each model.
         problems: The training problems.
     """
@@ -71,7 +71,12 @@ class RunRecorder:
         setup.ranks.wait()
 
     def write_batch(self, step: int, batch: Batch) -> None:
-        """Write the episodes of a batch whose first optimizer step comes after ``step`` finished steps."""
+        """Write the episodes of a batch, with the number of the first optimizer step that trains on it.
+
+        Args:
+            step: Number of optimizer steps that are finished, so that the first step on this batch is ``step + 1``.
+            batch: The batch.
+        """
         self._files.train(step + 1, batch.groups, batch.decisions, extra=self._train_facts())
 
     def write_held_out(self, episodes: Sequence[Episode]) -> None:
@@ -119,7 +124,7 @@ class RunRecorder:
             write_cards(self._setup.folder)
 
     def event(self, name: str, **more: object) -> None:
-        """Write an event of the current step."""
+        """Write an event with its fields ``more`` and the number of finished optimizer steps."""
         self._files.event(name, self._step, **more)
 
     @property

@@ -240,7 +240,7 @@ class TrlRunState:
         self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings that hooks changed, as JSON values; the trainer saves a reset reference model itself."""
+        """Return the settings that hooks can change, as JSON values; the trainer saves a reset reference itself."""
         terms: list[Any] = list(self._trainer.objective.terms)
         return {
             "wanted": [asdict(self._limits), self._temperature],
@@ -249,7 +249,11 @@ class TrlRunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state that ``state_dict`` returned; its entry ``applied`` has the settings of the pending rows."""
+        """Restore a state that ``state_dict`` returned.
+
+        The budgets and the temperature in its entry ``applied`` are those of the last rollout. They apply at once,
+        because rows of this rollout may still be trained on; those in ``wanted`` apply from the next rollout on.
+        """
         applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)
         self.train_with(applied)
