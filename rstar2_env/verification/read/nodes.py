@@ -132,6 +132,8 @@ def whole(node: Node) -> int | None:
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below a node."""
     match node:
+        case Num() | Sym() | Const() | Words():
+            return ()
         case Apply(args=args) | BracketGroup(items=args) | Relation(sides=args):
             return args
         case Big(lower=lower, upper=upper, body=body):
@@ -142,8 +144,6 @@ def children(node: Node) -> tuple[Node, ...]:
             return (head, *conditions)
         case Quantity(value=inner) | Given(body=inner):
             return (inner,)
-        case _:
-            return ()
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -152,14 +152,18 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(children(top)))
+        if below := children(top):
+            stack.extend(reversed(below))
 
 
 def symbols(node: Node) -> frozenset[str]:
     """Return the names of the free variables in a tree."""
     if isinstance(node, Sym):
         return frozenset((node.name,))
-    free: frozenset[str] = frozenset().union(*map(symbols, children(node)))
+    below = children(node)
+    if not below:
+        return frozenset()
+    free: frozenset[str] = frozenset().union(*map(symbols, below))
     return free - {node.variable} if isinstance(node, Big) else free
 
 

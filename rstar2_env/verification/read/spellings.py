@@ -18,8 +18,10 @@ _Rewriting = tuple[tuple[str, ...], re.Pattern[str], str]
 def rewritten(text: str) -> str:
     """Return a text with each pattern of the table replaced, in the order of the table."""
     for triggers, pattern, new in _table():
-        if any(trigger in text for trigger in triggers):
-            text = pattern.sub(new, text)
+        for trigger in triggers:  # `any` over a generator takes three times as long
+            if trigger in text:
+                text = pattern.sub(new, text)
+                break
     return text
 
 
