@@ -50,11 +50,10 @@ class QualityTieSelector(WrappedSelector):
         return sorted(order[: count - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return the reasons, which are described at ``Reasons``.
+        """Return the reasons, in a group that ``tied`` does not accept those of the other selector; see ``Reasons``.
 
         In a group that ``tied`` accepts, the reason is ``penalty`` for an episode with an intermediate penalty, or
-        ``order`` for one with the same penalty as a kept episode: only their order in the group differs. In other
-        groups, the other selector states the reasons.
+        ``order`` for one with the same penalty as a kept episode: only their order in the group differs.
         """
         if tied([episode for episode in group if episode.available]):
             kept = {penalty(group[position]) for position in chosen}
@@ -65,19 +64,13 @@ class QualityTieSelector(WrappedSelector):
         return super().reasons(group, keep, chosen)
 
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
-        """Return ``None`` for a group that ``tied`` accepts, else the weights of the other selector.
-
-        See ``ImportanceWeights``.
-        """
+        """Return the other selector's weights; ``None`` if ``tied`` accepts the group. See ``ImportanceWeights``."""
         if tied([episode for episode in group if episode.available]):
             return None
         return super().weights(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the penalty with its parts for a group that ``tied`` accepts, else the other selector's numbers.
-
-        See ``Weighs``.
-        """
+        """Return the penalties if ``tied`` accepts the group, else the other selector's numbers; see ``Weighs``."""
         usable = {at: episode for at, episode in enumerate(group) if episode.available}
         if not tied(list(usable.values())):
             return super().weighed(group, keep)
