@@ -16,6 +16,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.version import __version__
 from rstar2_env.view.following import FollowedRun, Follower
 from rstar2_env.view.index import RunIndex
+from rstar2_env.view.index.line_files import line_files_of
 from rstar2_env.view.library import Library, ViewedRun, no_runs
 from rstar2_env.view.queries import comparing, episodes, groups, problems, sampling, tokens
 from rstar2_env.view.queries.events import event_details, marks_of
@@ -155,7 +156,8 @@ class Answers:
         running = facts.row()["state"] == "running"
         waiting: dict[str, Any] = {"wait_s": None} if wait else {}
         state = facts.signature()
-        key = f"{code_state()} {state!r}"
+        files = sorted((file.name, file.inode, file.size, file.mtime) for file in line_files_of(run.path))
+        key = f"{code_state()} {state!r} {files!r}"
         return self._found.find(
             run.path,
             name,
@@ -280,10 +282,11 @@ def read_runs(
         follower = Follower(library)
         if not follower.read_all(_READ_S, on_progress):
             raise ConfigurationError(
-                f"The runs were not read completely within {_READ_S:g} s. What was read is kept: repeat the "
-                "command, or give fewer runs."
+                f"The runs were not read completely within {_READ_S:g} s. Repeat the command, which goes on "
+                "from what was read if the cache folder can be written, or give fewer runs."
             )
-        yield Answers(follower)
+        with closing(Answers(follower)) as answers:
+            yield answers
 
 
 def _run_parameter(params: Params, name: str) -> str:

@@ -190,7 +190,7 @@ def check_file(
     for wanted, content, suffixes in ((lines, "JSON lines", _LINES), (page, "an HTML page", _PAGE)):
         if wanted and at.suffix.lower() not in suffixes:
             raise ConfigurationError(
-                f"{path} ends in {at.suffix}, but this command writes {content}: name the file "
+                f"{path} has the suffix {at.suffix!r}, but this command writes {content}: name the file "
                 f"{at.with_suffix(suffixes[0]).name}.",
                 option=option,
             )

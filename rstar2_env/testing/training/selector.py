@@ -143,9 +143,8 @@ def weighed(harness: SelectorHarness) -> None:
         before = copy.deepcopy(group)
         told: Any = selector.weighed(group, keep)
         require(isinstance(told, Mapping), f"{case}, `weighed` returned {told!r:.80}; return a dict by position")
-        require(
-            set(told) <= set(range(len(group))), f"{case}, `weighed` returned positions out of range: {sorted(told)}"
-        )
+        outside = sorted(set(told) - set(range(len(group))))
+        require(not outside, f"{case}, `weighed` returned positions out of range: {outside}")
         finite = all(
             isinstance(name, str) and isinstance(number, (int, float)) and math.isfinite(number)
             for numbers in told.values()

@@ -10,22 +10,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import inspect
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rstar2_env import diagnosis
+import rstar2_env.core
+import rstar2_env.diagnosis
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.diagnosis.base import CHECKS
-from rstar2_env.diagnosis.examination import examine
+from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.folder import read_folder
 
 _WAIT_S = 0.3
@@ -35,9 +39,13 @@ _ASK_S = 2.0
 _SHARE = 20.0
 """Minimum time for which findings of a run in progress are kept, as a multiple of the time that their computation took:
 each computation reads the whole run, and with this factor computations take at most one twentieth of the time."""
+_LONGEST_S = 600.0
+"""Maximum time for which findings of a run in progress are kept, in seconds."""
 _LARGE_BYTES = 1_000_000
 """Size of a run on disk from which its findings are computed in a process of its own; a thread needs about 1.5 s for
 this size, and the process 0.6 s to start."""
+_NICENESS = 10
+"""Niceness of the process: beside programs that use all cores, it gets about a tenth of a core."""
 _SET_DEATH_SIGNAL = 1
 
 
@@ -63,17 +71,26 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
     return {"summary": found.summary, "failed": "", **{key: values[key] for key in kept}}
 
 
+@cache
 def code_state() -> str:
-    """Return a text that changes whenever the checks or the code around them change."""
-    folder = Path(diagnosis.__file__).parent
-    files = sorted((str(file), (found := file.stat()).st_size, found.st_mtime_ns) for file in folder.rglob("*.py"))
-    return hashlib.sha256(repr((CHECKS.names(), files)).encode()).hexdigest()
+    """Return a text that identifies the code of the checks that this process has loaded, with all that they read."""
+    packages = (rstar2_env.diagnosis, rstar2_env.core)
+    files = {file for package in packages for file in Path(str(package.__file__)).parent.rglob("*.py")}
+    for check in every_check():
+        with contextlib.suppress(OSError, TypeError):  # a check of a notebook has no file
+            files.add(Path(inspect.getfile(check.look)))
+    states = []
+    for file in sorted(files):
+        with contextlib.suppress(OSError):
+            states.append((str(file), (found := file.stat()).st_size, found.st_mtime_ns))
+    return hashlib.sha256(repr((CHECKS.names(), states)).encode()).hexdigest()
 
 
 class ChildProcess:
-    """Computes findings in a process of its own, with the lowest priority; thread-safe, one run at a time.
+    """Computes findings in a process of its own, with low priority; thread-safe, one run at a time.
 
-    The process ends when this object is closed, and on Linux also when the process that started it ends.
+    Checks that a notebook has registered do not exist in that process. The process ends when this object is closed, and
+    on Linux also when the process that started it ends.
     """
 
     def __init__(self) -> None:
@@ -95,7 +112,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, sys.path)))},
                 start_new_session=True,  # Ctrl-C in a notebook is not meant for it
             )
         out, err = process.communicate()
@@ -112,6 +129,13 @@ class ChildProcess:
             self._closed = True
             if self._process is not None:
                 self._process.kill()
+
+
+class _FailedError(Exception):
+    """Carries a result that says why a run cannot be diagnosed, past the function that would store it."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.answer = answer
 
 
 def _no_findings(failed: str) -> dict[str, Any]:
@@ -148,6 +172,7 @@ class RunFindings:
 
     def __init__(self, look: Callable[[Path, str], dict[str, Any]] | None = None, share: float = _SHARE) -> None:
         self._child = ChildProcess()
+        self._closed = False
         self._look, self._share = look or self._look_by_size, share
         self._lock, self._one = threading.Lock(), threading.Lock()
         self._held: dict[Path, _Held] = {}
@@ -191,8 +216,17 @@ class RunFindings:
             return {**(held.answer or {}), "again_s": again_s}
 
     def close(self) -> None:
-        """End a process that computes findings."""
+        """End a process that computes findings, and compute no further ones."""
+        self._closed = True
         self._child.close()
+
+    def _found(self, path: Path, name: str) -> dict[str, Any]:
+        if self._closed:
+            raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
+        answer = self._look(path, name)
+        if answer["failed"]:
+            raise _FailedError(answer)
+        return answer
 
     def _look_by_size(self, path: Path, name: str) -> dict[str, Any]:
         return (self._child.findings_of if _is_large(path) else findings_of)(path, name)
@@ -209,13 +243,15 @@ class RunFindings:
             with self._one:
                 began = time.monotonic()
                 try:
-                    answer = stored(lambda: self._look(path, name))
-                except ChildProcessError as error:
+                    answer = stored(lambda: self._found(path, name))
+                except _FailedError as error:
+                    answer = error.answer
+                except (Rstar2Error, OSError, ValueError, sqlite3.Error) as error:
                     answer = _no_findings(str(error))
                 took = time.monotonic() - began
             with self._lock:
                 held.answer, held.state = answer, state
-                held.until = time.monotonic() + self._share * took
+                held.until = time.monotonic() + min(self._share * took, _LONGEST_S)
         finally:
             with self._lock:
                 done, held.done = held.done, None
@@ -224,15 +260,13 @@ class RunFindings:
 
 
 def main(path: str, name: str, parent: str) -> None:
-    """Print the findings of a run as JSON, at the lowest priority; end when the process ``parent`` ends (on Linux)."""
+    """Print the findings of a run as JSON, at low priority; end when the process ``parent`` ends (on Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != int(parent):
             raise SystemExit("the viewer ended")
-    if hasattr(os, "SCHED_IDLE"):  # on Linux: uses cores that are idle, and leaves them at once
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    else:
-        os.nice(19)
+    with contextlib.suppress(OSError):  # some containers refuse it
+        os.nice(_NICENESS)
     with contextlib.redirect_stdout(sys.stderr):  # where a plugin that prints on import does no harm
         found = findings_of(Path(path), name)
     print(json.dumps(found))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from faulty_runs import SINCE, write_faulty
+from viewed import write_page
 
 from rstar2_env.diagnosis import diagnose
 from rstar2_env.view.answers import read_runs
 from rstar2_env.view.queries import findings as module
 from rstar2_env.view.queries.findings import ChildProcess, RunFindings, findings_of
+from rstar2_env.view.server import ViewServer
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +118,7 @@ def test_the_process_is_killed_on_close_and_its_run_is_not_reported_as_diagnosed
     thread.start()
     while child._process is None:
         assert thread.is_alive()
+    os.kill(child._process.pid, signal.SIGSTOP)  # so that it does not end by itself
     child.close()
     thread.join(30)
     assert child._process.returncode == -9
@@ -118,16 +127,62 @@ def test_the_process_is_killed_on_close_and_its_run_is_not_reported_as_diagnosed
         child.findings_of(faulty, "named")
 
 
-def test_a_process_that_fails_is_reported_and_nothing_is_stored(faulty):
-    def look(path, name):
-        raise ChildProcessError("no luck")
+@pytest.mark.parametrize("failure", [ChildProcessError("no luck"), ValueError("no luck"), "no luck"])
+def test_a_failure_is_reported_and_not_stored(faulty, tmp_path, monkeypatch, failure):
+    run = shutil.copytree(faulty, tmp_path / "runs" / "faulty")
 
-    kept = []
-    found = RunFindings(look).find(
-        faulty, "named", 1, running=False, wait_s=None, stored=lambda compute: kept.append(compute()) or kept[0]
+    def look(self, path, name):
+        if isinstance(failure, str):
+            return {**findings_of(path, name), "failed": failure}
+        raise failure
+
+    def ask():
+        with read_runs([run], tmp_path / "cache") as answers:
+            return answers.findings(answers.runs()["runs"][0]["run"], wait=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFindings, "_look_by_size", look)
+        assert ask()["failed"] == "no luck"
+    assert ask()["failed"] == ""
+
+
+def test_nothing_is_computed_after_close(faulty):
+    looks = Looks()
+    findings = RunFindings(looks)
+    findings.close()
+    assert "closed" in findings.find(faulty, "named", 1, running=False, wait_s=None)["failed"]
+    assert looks.many == 0
+
+
+def test_a_closed_viewer_ends_the_process(faulty, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_LARGE_BYTES", 1)
+    server = ViewServer([faulty], cache=tmp_path / "cache", static=write_page(tmp_path / "page"))
+    with server:
+        server.answers.findings(server.answers.runs()["runs"][0]["run"])
+        child = server.answers._found._child
+        while child._process is None:
+            pass
+        os.kill(child._process.pid, signal.SIGSTOP)  # so that it does not end by itself
+    assert child._process.wait(30) == -9
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_the_process_ends_with_the_viewers_process(faulty):
+    program = (
+        "import os, sys, threading, time\n"
+        "from pathlib import Path\n"
+        "from rstar2_env.view.queries.findings import ChildProcess\n"
+        "child = ChildProcess()\n"
+        "threading.Thread(target=child.findings_of, args=(Path(sys.argv[1]), 'named'), daemon=True).start()\n"
+        "while child._process is None:\n    pass\n"
+        "print(child._process.pid, flush=True)\n"
+        "os._exit(0)\n"
     )
-    assert found["failed"] == "no luck"
-    assert kept == []
+    done = subprocess.run([sys.executable, "-c", program, faulty], capture_output=True, text=True, check=True)
+    until = time.monotonic() + 60
+    while Path(f"/proc/{int(done.stdout)}").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def test_the_next_viewer_reads_stored_findings_until_the_run_or_a_check_changes(faulty, tmp_path, monkeypatch):
@@ -149,10 +204,10 @@ def test_the_next_viewer_reads_stored_findings_until_the_run_or_a_check_changes(
     assert first["findings"]
     assert ask() == first
     assert len(looked) == 1
-    with (run / "metrics.jsonl").open("a") as file:
-        file.write("\n")
-    ask()
-    assert len(looked) == 2
+    for many, changed in enumerate((run / "metrics.jsonl", next((run / "episodes").iterdir())), 2):
+        os.utime(changed, ns=(1, 1))
+        ask()
+        assert len(looked) == many
     monkeypatch.setattr("rstar2_env.view.answers.code_state", lambda: "another check")
     ask()
-    assert len(looked) == 3
+    assert len(looked) == 4
