@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rstar2_env.diagnosis.record import RunRecord
 
@@ -19,8 +20,14 @@ VALUES: Mapping[str, Callable[[float], float]] = {
 _WORD = re.compile(rf"([\w.]+)=({'|'.join(VALUES)})\b")
 
 
+_SET = re.compile(r"--set ([\w.]+)=(\S+)")
+
+
 def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
-    """Return remedies with values in place of placeholder words; a word stays if the option's value is unknown."""
+    """Return the remedies that would change a run, with values in place of placeholder words.
+
+    A word stays if the option's value is unknown. A remedy is left out if it only sets options to the run's values.
+    """
 
     def value_of(found: re.Match[str]) -> str:
         name, word = found.groups()
@@ -30,7 +37,42 @@ def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
         value = VALUES[word](own)
         return f"{name}={value}" if isinstance(value, int) else f"{name}={value:.6g}"
 
-    return tuple(_WORD.sub(value_of, change) for change in changes)
+    remedies = (_WORD.sub(value_of, change) for change in changes)
+    return tuple(remedy for remedy in remedies if not _is_set(remedy, run))
+
+
+def _is_set(remedy: str, run: RunRecord) -> bool:
+    """Whether a remedy consists of ``--set`` words whose options have these values already."""
+    options = _SET.findall(remedy)
+    return (
+        bool(options) and not _SET.sub("", remedy).strip() and all(_equal(name, value, run) for name, value in options)
+    )
+
+
+def _equal(name: str, text: str, run: RunRecord) -> bool:
+    own = run.option(name)
+    if own is None:
+        own = _of_part(run, *name.split("."))
+    if isinstance(own, bool) or not isinstance(own, (int, float)):
+        return str(own).lower() == text.lower()
+    try:
+        return float(text) == own
+    except ValueError:
+        return False
+
+
+def _of_part(run: RunRecord, kind: str, *rest: str) -> Any:
+    """Return an option of a part (``loss.ppo_clip.high``), the names of all parts of a kind (``loss``), or ``None``."""
+    recorded = run.option(f"parts.{kind}", [])
+    parts = [part for part in (recorded if isinstance(recorded, list) else [recorded]) if isinstance(part, Mapping)]
+    match rest:
+        case ():
+            return "+".join(str(part.get("name")) for part in parts) or None
+        case (name, field):
+            return next((part.get(field) for part in parts if part.get("name") == name), None)
+        case (field,) if len(parts) == 1:
+            return parts[0].get(field)
+    return None
 
 
 def _own(run: RunRecord, name: str) -> float | None:

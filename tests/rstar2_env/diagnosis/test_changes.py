@@ -108,6 +108,11 @@ RUN = RunRecord(
         "optim": {"learning_rate": 1e-5, "max_grad_norm": None},
         "rollout": {"max_in_flight": 5, "max_episode_tokens": 1_000_001, "env_options": {"max_turns": 3}},
         "run": {"seed": 0},
+        "parts": {
+            "loss": [{"name": "ppo_clip", "low": 0.2, "high": 0.28}, {"name": "entropy", "coef": 0.0}],
+            "selector": {"name": "all", "mode": "sample"},
+            "hook": [],
+        },
     },
     steps=[StepData(1, {"learning_rate": 3e-4})],
 )
@@ -128,6 +133,40 @@ RUN = RunRecord(
 )
 def test_a_word_becomes_a_value_if_the_run_has_recorded_its_own(change: str, with_value: str) -> None:
     assert typed([change], RUN) == (with_value,)
+
+
+@pytest.mark.parametrize(
+    "remedy",
+    [
+        "--set loss.ppo_clip.high=0.28",
+        "--set loss.ppo_clip.high=.280",
+        "--set loss=ppo_clip+entropy",
+        "--set loss.entropy.coef=0",
+        "--set selector=all",
+        "--set selector.mode=sample",
+        "--set run.seed=0",
+        "--set selector=all --set run.seed=0",
+    ],
+)
+def test_a_remedy_that_the_run_already_follows_is_left_out(remedy: str) -> None:
+    assert typed([remedy], RUN) == ()
+
+
+@pytest.mark.parametrize(
+    "remedy",
+    [
+        "--set loss.ppo_clip.high=0.3",
+        "--set loss.kl.coef=0",
+        "--set loss=ppo_clip",
+        "--set selector=roc",
+        "--set hook.guard.metric=kl",
+        "--set selector=all --set run.seed=1",
+        "--set run.seed=0 and a second seed",
+        "--set sampler=uniform",
+    ],
+)
+def test_a_remedy_that_changes_the_run_stays(remedy: str) -> None:
+    assert typed([remedy], RUN) == (remedy,)
 
 
 def test_a_learning_rate_that_no_option_sets_is_that_of_the_figures() -> None:

@@ -37,7 +37,7 @@ CARDS = {
         "weight sync": "seconds/hand_over",
     },
     "Seconds per episode": {"tools": "seconds/tool"},
-    "Share of tokens used for training": {"trained": "tokens/share_trained"},
+    "Trained tokens per computed token": {"trained": "tokens/share_trained"},
 }
 """Figures of a run by the label of their line, by card."""
 SIDE_BY_SIDE = "overview?runs=roc-0,roc-1,grpo-0"
