@@ -18,12 +18,12 @@ def _collapsed(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     start = start_level(run.series("policy/entropy"))
-    from_start = f", {start:.3g} at the start" if start is not None else ""
+    from_start = f", after {start:.3g} in the first steps" if start is not None else ""
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"The entropy of the policy is {found.last:.3g} nats a token{from_start}; below {LOWEST} the episodes "
-        "of a group hardly differ.",
+        says=f"The entropy of the policy, as a mean of {_WINDOW} steps, is {found.last:.3g} nats a token{from_start}; "
+        f"below {LOWEST} the episodes of a group hardly differ.",
         figures={"policy/entropy": found.last, **({} if start is None else {"at the start": start})},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
     )
@@ -40,8 +40,8 @@ def _exploded(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"The entropy of the policy is {found.last:.3g} nats a token, {found.last / max(start, 1e-9):.1f} times "
-        f"its level at the start ({start:.3g}).",
+        says=f"The entropy of the policy, as a mean of {_WINDOW} steps, is {found.last:.3g} nats a token, "
+        f"{found.last / max(start, 1e-9):.1f} times that of the first steps ({start:.3g}).",
         figures={"policy/entropy": found.last, "at the start": start},
         episodes=run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
     )
