@@ -66,7 +66,7 @@ CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
     "figures": lambda index: figures_by_split(index),
     "by_step train": lambda index: figures_by_step(index, "train"),
     "by_step eval": lambda index: figures_by_step(index, "eval"),
-    "answered after error": lambda index: answered_after_error(index),
+    "answered after a failed call": lambda index: answered_after_error(index),
     "rewarded": lambda index: rewarded_episodes(index),
 }
 """Queries whose results are cached in the index, by name of the result."""
@@ -120,16 +120,16 @@ def answered_after_error(index: RunIndex) -> dict[str, int]:
     """Count training episodes that ended with an answer although their last call had failed.
 
     Returns:
-        ``calls``: the number of episodes with calls; ``answered``: the number of these whose last call failed and that
-        ended with an answer; ``correct``: the number of ``answered`` episodes whose answer is right.
+        ``failed``: the number of episodes with a failed call; ``answered``: the number of these whose last call failed
+        and that ended with an answer; ``correct``: the number of ``answered`` episodes whose answer is right.
     """
     answered = f"end = 'answered' AND last_status IN ({', '.join('?' * len(ERRORS))})"
     counts = f"count(*), sum({answered}), sum(correct AND {answered})"
     with index.reading() as db:
         found = db.execute(
-            f"SELECT {counts} FROM episodes WHERE split = 'train' AND calls > 0", (*ERRORS, *ERRORS)
+            f"SELECT {counts} FROM episodes WHERE split = 'train' AND errors > 0", (*ERRORS, *ERRORS)
         ).fetchone()
-    return dict(zip(("calls", "answered", "correct"), (number or 0 for number in found), strict=True))
+    return dict(zip(("failed", "answered", "correct"), (number or 0 for number in found), strict=True))
 
 
 def rewarded_episodes(index: RunIndex) -> dict[str, Any]:

@@ -102,13 +102,13 @@ def _after_error(by_step: Mapping[str, Any]) -> _Sentence:
 
 
 def _answered(index: RunIndex) -> _Sentence:
-    found = cached_figures(index, "answered after error")
-    if not found["calls"]:
+    found = cached_figures(index, "answered after a failed call")
+    if not found["failed"]:
         return _NOTHING
     answered, correct = found["answered"], found["correct"]
     text = (
-        f"Answered immediately after a failed call: {answered:,} of {found['calls']:,} episodes with calls, "
-        f"{correct:,} of them correct."
+        f"Answered immediately after a failed call: {answered:,} of {found['failed']:,} episodes with a failed "
+        f"call, {correct:,} of them correct."
     )
     return text, {"last": "error", "end": "answered"}, {}
 

@@ -107,7 +107,8 @@ def whether_the_engine_drifts_from_the_trainer(reader):
 
 def whether_it_answers_right_after_a_failed_call(reader):
     reader.reads(
-        r"Answered immediately after a failed call: [\d,]+ of [\d,]+ episodes with calls, [\d,]+ of them correct"
+        r"Answered immediately after a failed call: [\d,]+ of [\d,]+ episodes with a failed call, "
+        r"[\d,]+ of them correct"
     )
 
 

@@ -70,7 +70,7 @@ TOLD = [
         "the next call worked (20%).",
         5,
     ),
-    ("Answered immediately after a failed call: 2 of 6 episodes with calls, 1 of them correct.", 2),
+    ("Answered immediately after a failed call: 2 of 5 episodes with a failed call, 1 of them correct.", 2),
     (
         "Check for reward hacking: 1 of 4 wrong episodes have at least the mean reward of correct ones (0.75); 0 of 4 "
         "correct episodes made no call; the reward in training changed by +0.5 (step 1 to 3), and the held-out success "
