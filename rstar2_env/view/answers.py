@@ -240,8 +240,9 @@ class Answers:
 
     def compare(self, params: Params) -> JsonObject:
         """Compare the success rates of two runs, problem by problem."""
-        a, b = (self._find(_run_parameter(params, name))[2] for name in "ab")
-        return comparing.compare_runs(a, b, params)
+        (run_a, _, a), (run_b, _, b) = (self._find(_run_parameter(params, name)) for name in "ab")
+        of_training = "evaluation" not in (run_a.kind, run_b.kind)  # an evaluation has no steps
+        return comparing.compare_runs(a, b, params, of_training=of_training)
 
     def difference(self, params: Params) -> JsonObject:
         """Return the options that differ between two runs."""

@@ -16,7 +16,7 @@ from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.episode_columns import as_float
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.episodes import page_of
-from rstar2_env.view.queries.figures import count_sql, figure_sql, last_step
+from rstar2_env.view.queries.figures import cached_figures, count_sql, figure_sql, last_step
 from rstar2_env.view.queries.filters import split_of
 from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import common_prefixes, short_question
@@ -29,15 +29,17 @@ _CHANGES = {"gained": "gained", "better": "gained", "lost": "lost", "worse": "lo
 Side = dict[str, Any]
 
 
-def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
+def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str], *, of_training: bool = False) -> dict[str, Any]:
     """Return the problems that occur in both runs, with the success rate in each run.
 
     Args:
         a: Index of the first run.
         b: Index of the second run.
         params: ``split`` [default: eval if a run has held-out episodes, else train], ``a_step`` and ``b_step``
-            [default: the last step of eval, all steps of train], ``q`` (substring of the id or question), ``change``
+            [default: of eval the last step, of train all steps], ``q`` (substring of the id or question), ``change``
             (gained, lost, same), ``sort``, ``offset``, ``limit``.
+        of_training: Whether both have steps of training; then the default step of eval is the last that both have, if
+            they have one after step 0.
 
     Raises:
         ConfigurationError: A value is invalid.
@@ -45,7 +47,8 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[st
     offset, limit = page_of(params)
     evaluated = any(index.query("SELECT 1 FROM episodes WHERE split = 'eval' LIMIT 1") for index in (a, b))
     split = split_of(params, "eval" if evaluated else "train")
-    steps = [_step(index, split, params, name) for index, name in ((a, "a"), (b, "b"))]
+    last = _last_of_both(a, b) if of_training and split == "eval" else None
+    steps = [_step(index, split, params, name, last) for index, name in ((a, "a"), (b, "b"))]
     sides = [_side(index, split, step) for index, step in zip((a, b), steps, strict=True)]
     change = params.get("change") or params.get("only") or ""
     if change and change not in _CHANGES:
@@ -64,8 +67,17 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[st
     return {"total": len(picked), "split": split, "steps": steps, "figures": figures, "rows": page}
 
 
-def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str) -> int | None:
-    """Return the step to compare for run ``name``, "a" or "b"; ``None`` for all training steps."""
+def _last_of_both(a: RunIndex, b: RunIndex) -> int | None:
+    """Return the last step after which both runs were evaluated; ``None`` if that is before training, or none."""
+    steps_a, steps_b = (set(cached_figures(index, "by_step eval")["steps"]) for index in (a, b))
+    return max(steps_a & steps_b, default=None) or None
+
+
+def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str, last: int | None) -> int | None:
+    """Return the step to compare for run ``name``, "a" or "b"; ``None`` for all training steps.
+
+    ``last`` is the default step of eval; if it is ``None``, the run's last one is.
+    """
     text = params.get(f"{name}_step") or params.get(f"step_{name}") or ""
     if text:
         if not text.isdecimal() or len(text) > 12:
@@ -73,6 +85,8 @@ def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str) -> 
         return int(text)
     if split == "train":
         return None
+    if last is not None:
+        return last
     with index.reading() as db:
         return last_step(db, split)
 
@@ -134,6 +148,7 @@ def _figures(rows: list[dict[str, Any]], sides: list[dict[str, Side]], key: tupl
         "gained": changes.count("gained"),
         "lost": changes.count("lost"),
         "same": changes.count("same"),
+        "single": sum(1 in (row["a"]["n"], row["b"]["n"]) for row in both),
         "only_a": len(sides[0].keys() - sides[1].keys()),
         "only_b": len(sides[1].keys() - sides[0].keys()),
     }

@@ -200,12 +200,36 @@ def test_of_training_the_newest_episodes_of_a_problem_are_compared(tmp_path):
         assert (row["change"], row["gained"]) == ("same", False)
 
 
+def test_two_runs_are_compared_after_the_last_step_that_both_evaluated(tmp_path):
+    for name, steps in (("a", 4), ("b", 2), ("c", 3)):
+        writer = write_run(tmp_path / name, steps)
+        if name == "a":
+            writer.held_out(2, [episode(0, 0, 97)])
+    write_counts(tmp_path / "e.jsonl", {"p": (1, 1)})
+    with viewed(*(tmp_path / name for name in ("a", "b", "c", "e.jsonl")), base=tmp_path) as ask:
+        for name in "abce":
+            ask.read(name)
+        steps = {
+            asked: ask.json(f"compare?split=eval&{asked}")["steps"]
+            for asked in ("a=a&b=b", "a=b&b=a", "a=a&b=b&a_step=4", "a=a&b=a", "a=a&b=c", "a=a&b=e")
+        }
+        assert steps == {
+            "a=a&b=b": [2, 2],
+            "a=b&b=a": [2, 2],
+            "a=a&b=b&a_step=4": [4, 2],
+            "a=a&b=a": [4, 4],
+            "a=a&b=c": [4, 3],  # before training, both are the same model
+            "a=a&b=e": [4, 0],
+        }
+
+
 def test_two_runs_are_compared_over_the_problems_that_both_played(tmp_path):
     write_counts(tmp_path / "a.jsonl", {"p": (1, 4), "q": (2, 4), "only a": (1, 1)})
     write_counts(tmp_path / "b.jsonl", {"p": (3, 4), "q": (2, 4), "only b": (1, 1)}, golds={"q": "1"})
-    with viewed(tmp_path / "a.jsonl", tmp_path / "b.jsonl", base=tmp_path) as ask:
-        ask.read("a")
-        ask.read("b")
+    write_counts(tmp_path / "c.jsonl", {"p": (1, 1), "q": (1, 4)})
+    with viewed(*(tmp_path / f"{name}.jsonl" for name in "abc"), base=tmp_path) as ask:
+        for name in "abc":
+            ask.read(name)
         found = ask.json("compare?a=a&b=b&sort=-difference")
         assert [(row["problem_id"], row["difference"], row["change"]) for row in found["rows"]] == [
             ("p", 0.5, "gained"),
@@ -215,8 +239,10 @@ def test_two_runs_are_compared_over_the_problems_that_both_played(tmp_path):
         assert (figures["a"], figures["b"], figures["difference"]) == (0.375, 0.625, 0.25)
         assert (figures["gained"], figures["lost"], figures["same"]) == (1, 0, 1)
         assert (figures["only_a"], figures["only_b"]) == (1, 1)
+        assert figures["single"] == 0
         assert len(found["rows"][0]["a"]["keys"]) == 4
         assert ask.json("compare?a=a&b=b&change=gained")["total"] == 1
+        assert ask.json("compare?a=a&b=c")["figures"]["single"] == 1
         problem = ask.json("runs/b/problems/q")
         assert (problem["rate"], problem["gold"], problem["count"]) == (0.5, "1", [4])
 
