@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rstar2_env.core.episode_metrics import FIGURES
@@ -62,7 +62,7 @@ def ratio_sql(name: str, condition: str = "1") -> tuple[str, str]:
 
 
 CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
-    "columns": lambda index: columns_of(index),
+    "columns by split": lambda index: columns_of(index),
     "figures": lambda index: figures_by_split(index),
     "by_step train": lambda index: figures_by_step(index, "train"),
     "by_step eval": lambda index: figures_by_step(index, "eval"),
@@ -207,7 +207,10 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 
 
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
-    """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters."""
+    """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters.
+
+    Each value has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split.
+    """
     found: list[dict[str, Any]] = []
 
     def add(name: str, kind: str, by: str | None, **more: Any) -> None:
@@ -218,14 +221,15 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
         if db.execute("SELECT 1 FROM episodes LIMIT 1").fetchone() is None:
             return []
         for name in ("split", "end", "reason", "last_status", "after_error", "source"):
-            values = _values(db, f"SELECT {name}, count(*) FROM episodes GROUP BY 1 ORDER BY 2 DESC")
+            values = _values(db.execute(f"SELECT {name}, split, count(*) FROM episodes GROUP BY 1, 2"))
             if values:
                 add(name, "text", "values", values=values[:MOST_VALUES])
         for name, column in (("task", "task"), ("problem_source", "source"), ("difficulty", "difficulty")):
             values = _values(
-                db,
-                f"SELECT p.{column}, count(*) FROM episodes e JOIN problems p ON p.id = e.problem GROUP BY 1"
-                " ORDER BY 2 DESC",
+                db.execute(
+                    f"SELECT p.{column}, e.split, count(*) FROM episodes e JOIN problems p ON p.id = e.problem"
+                    " GROUP BY 1, 2"
+                )
             )
             if values:
                 add(name, "text", "values" if len(values) <= MOST_VALUES else "text", values=values[:MOST_VALUES])
@@ -236,10 +240,9 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
             if low is not None:
                 add(name, "number", "range", min=low, max=high)
         for name in ("statuses", "injected"):
-            rows = db.execute(f"SELECT {name}, count(*) FROM episodes WHERE {name} != '' GROUP BY 1").fetchall()
-            if rows:
-                counts = sum_counts((parse_counts(text), times) for text, times in rows)
-                values = [{"value": value, "count": count} for value, count in counts.items()]
+            rows = db.execute(f"SELECT {name}, split, count(*) FROM episodes WHERE {name} != '' GROUP BY 1, 2")
+            values = _values((value, split, times) for text, split, times in rows for value in parse_counts(text))
+            if values:
                 add(name, "counts", "values", values=values[:MOST_VALUES])
         add("correct", "flag", "flag")
         if db.execute("SELECT 1 FROM episodes WHERE kept IS NOT NULL LIMIT 1").fetchone():
@@ -265,5 +268,12 @@ _LABELS: Mapping[str, str] = {
 }
 
 
-def _values(db: sqlite3.Connection, statement: str) -> list[dict[str, Any]]:
-    return [{"value": value, "count": count} for value, count in db.execute(statement) if value not in ("", None)]
+def _values(rows: Iterable[tuple[Any, str, int]]) -> list[dict[str, Any]]:
+    """Return the values in rows of a value, a split and a number of episodes, the most frequent first."""
+    splits: dict[Any, dict[str, int]] = {}
+    for value, split, episodes in rows:
+        if value not in ("", None):
+            of_value = splits.setdefault(value, {})
+            of_value[split] = of_value.get(split, 0) + episodes
+    values = [{"value": value, "count": sum(found.values()), "splits": found} for value, found in splits.items()]
+    return sorted(values, key=lambda one: -one["count"])

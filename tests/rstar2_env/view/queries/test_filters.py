@@ -15,7 +15,7 @@ from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.episode_columns import facts_of
 from rstar2_env.view.queries import problems
 from rstar2_env.view.queries.episodes import aggregate_episodes, find_place, list_episodes, page_of
-from rstar2_env.view.queries.figures import figures_by_split
+from rstar2_env.view.queries.figures import columns_of, figures_by_split
 from rstar2_env.view.queries.filters import SORTS, words_query
 from rstar2_env.view.queries.groups import list_groups
 from rstar2_env.view.queries.problems import find_problem, list_problems
@@ -73,6 +73,19 @@ def index(tmp_path_factory):
 @pytest.fixture(scope="module")
 def rows(index):
     return list_episodes(index, {"limit": "1000"})["rows"]
+
+
+def test_the_values_of_a_column_have_the_numbers_of_episodes_that_their_filter_finds(index):
+    columns = [column for column in columns_of(index) if column["filter"] == "values"]
+    assert {"statuses", "injected", "end", "task"} <= {column["name"] for column in columns}
+    for column in columns:
+        name = {"statuses": "status", "last_status": "last"}.get(column["name"], column["name"])
+        for one in column["values"]:
+            chosen = {name: one["value"]}
+            assert one["count"] == list_episodes(index, chosen)["total"]
+            if name != "split":
+                for split in ("train", "eval"):
+                    assert one["splits"].get(split, 0) == list_episodes(index, {**chosen, "split": split})["total"]
 
 
 ORDERED = {

@@ -79,7 +79,8 @@ export interface Column {
   type: "number" | "text" | "flag" | "counts";
   filter: "range" | "values" | "flag" | "text" | null;
   sortable: boolean;
-  values: { value: string; count: number }[] | null;
+  /** Values, each with the number of episodes that its filter selects, in all and by split. */
+  values: { value: string; count: number; splits: Counts }[] | null;
   min: number | null;
   max: number | null;
 }

@@ -56,6 +56,7 @@ export function Filters({ detail, query }: { detail: RunDetail; query: Record<st
   const columns = new Map(detail.columns.map((column) => [column.name, column]));
   const search = useRef<HTMLInputElement>(null);
   const set = (name: string) => (value: string) => setQuery({ [name]: value });
+  const valuesOf = (column: string, name = column, label?: (value: string) => string) => optionsOf(columns.get(column)?.values ?? [], name, query, label);
   const both = detail.episodes.train > 0 && detail.episodes.eval > 0;
   const more = Object.keys(filtersOf(query)).some((name) => CHOICES.includes(name) || /^(min|max)_|^problem_q$/.test(name));
   const [open, setOpen] = useState(more);
@@ -77,10 +78,10 @@ export function Filters({ detail, query }: { detail: RunDetail; query: Record<st
         <Choose
           label="Status of a call"
           value={query["status"] ?? ""}
-          options={[ANY, FAILED, ...valuesOf(columns.get("statuses"))]}
+          options={[ANY, FAILED, ...valuesOf("statuses", "status")]}
           onChange={set("status")}
         />
-        <Choose label="End" value={query["end"] ?? ""} options={[ANY, ...valuesOf(columns.get("end"))]} onChange={set("end")} />
+        <Choose label="End" value={query["end"] ?? ""} options={[ANY, ...valuesOf("end")]} onChange={set("end")} />
         <button type="button" class="button" aria-expanded={open} aria-controls="more-filters" onClick={() => setOpen(!open)}>
           {open ? "Fewer filters" : "More filters"}
         </button>
@@ -88,7 +89,7 @@ export function Filters({ detail, query }: { detail: RunDetail; query: Record<st
       <div class="toolbar more-filters" id="more-filters" hidden={!open}>
         <TextField label="Problem or its id" value={query["problem_q"] ?? ""} onChange={set("problem_q")} />
         {CHOICES.map((name) => {
-          const options = optionsOf(columns, name);
+          const options = name === "last" ? withError(valuesOf("last_status", name)) : valuesOf(name, name, name === "after_error" ? afterError : visible);
           return options.length > (MAY_BE_ONE.has(name) ? 0 : 1) || query[name] ? (
             <Choose key={name} label={FILTERS[name] ?? name} value={query[name] ?? ""} options={[ANY, ...options]} onChange={set(name)} />
           ) : null;
@@ -137,16 +138,22 @@ function words(name: string, value: string): string {
   return named?.label ?? (name === "after_error" ? afterError(value) : visible(value));
 }
 
-/** Options of a filter on a field of which every episode has exactly one value. */
-function optionsOf(columns: Map<string, Column>, name: string): Option[] {
-  if (name === "last") return [FAILED, ...valuesOf(columns.get("last_status"))].filter((_, __, all) => all.length > 1);
-  return valuesOf(columns.get(name), name === "after_error" ? afterError : visible);
+function withError(options: Option[]): Option[] {
+  return options.length ? [FAILED, ...options] : [];
 }
 
-function valuesOf(column: Column | undefined, label: (value: string) => string = visible): Option[] {
-  return (column?.values ?? [])
-    .filter(({ value }) => value !== "")
-    .map(({ value, count: many }) => ({ value, label: `${label(value)} (${count(many)})` }));
+/**
+ * Options of a filter: the values that occur in the chosen split. Each has the number of episodes that it selects, unless
+ * other filters are active: then the number is unknown.
+ */
+export function optionsOf(values: NonNullable<Column["values"]>, name: string, query: Record<string, string>, label: (value: string) => string = visible): Option[] {
+  const chosen = query["split"] ? query["split"].split(",") : null;
+  const known = Object.keys(filtersOf(query)).every((other) => other === name || other === "split");
+  return values.flatMap(({ value, count: all, splits }) => {
+    const found = chosen ? chosen.reduce((sum, split) => sum + (splits[split] ?? 0), 0) : all;
+    if (!value || (!found && query[name] !== value)) return [];
+    return { value, label: known ? `${label(value)} (${count(found)})` : label(value) };
+  });
 }
 
 function edge(column: Column | undefined, end: string): string {

@@ -54,7 +54,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
           <Choose
             label="Task"
             value={query["task"] ?? ""}
-            options={[{ value: "", label: "all" }, ...tasks.filter((one) => one.value).map((one) => ({ value: one.value, label: `${one.value} (${count(one.count)})` }))]}
+            options={[{ value: "", label: "all" }, ...tasks.filter((one) => one.value).map((one) => ({ value: one.value, label: one.value }))]}
             onChange={(task) => setQuery({ task })}
           />
         )}
