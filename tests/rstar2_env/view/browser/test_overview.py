@@ -394,11 +394,13 @@ def test_options_in_which_two_recipes_differ_are_told_side_by_side(look, runs):
     assert told["trainer"] == ("grpo_roc", "grpo_clip_higher")
     assert told["parts.selector.name"] == ("roc", "all")
     assert told["parts.selector.minimum"] == (str(a["minimum"]), "–")
+    expect(table).to_contain_text("–: this run records no value of the option.")
     page = look(f"{SIDE_BY_SIDE}&left=roc-0&right=roc-1")
     page.get_by_role("heading", name="Differences between recipes").click()
     rows = page.get_by_role("region", name="Options that differ").locator("tbody tr")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("run.seed")
+    expect(page.get_by_text("records no value")).to_have_count(0)
 
 
 def test_events_of_several_runs_are_marked_in_their_colours_and_named_with_their_runs(look):

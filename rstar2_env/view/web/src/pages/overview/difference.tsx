@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { useLoad } from "../../data/hooks";
 import type { Difference } from "../../data/types";
-import { count, plain, short } from "../../format";
+import { count, NONE, plain, short } from "../../format";
 import { Empty, Shown } from "../../ui/states";
 
 /** If more options differ, the others are shown on request. */
@@ -13,8 +13,9 @@ export function DifferenceTable({ a, b, names }: { a: string; b: string; names: 
   const [whole, setWhole] = useState(false);
   return (
     <Shown load={load}>
-      {({ options }) =>
-        options.length ? (
+      {({ options }) => {
+        const rows = whole ? options : options.slice(0, FEW);
+        return options.length ? (
           <div class="scroll-x" tabIndex={0} role="region" aria-label="Options that differ">
             <table class="plain-table">
               <thead>
@@ -25,7 +26,7 @@ export function DifferenceTable({ a, b, names }: { a: string; b: string; names: 
                 </tr>
               </thead>
               <tbody>
-                {(whole ? options : options.slice(0, FEW)).map((option) => (
+                {rows.map((option) => (
                   <tr key={option.path}>
                     <th scope="row" class="mono">
                       {option.path}
@@ -36,6 +37,7 @@ export function DifferenceTable({ a, b, names }: { a: string; b: string; names: 
                 ))}
               </tbody>
             </table>
+            {rows.some(({ a, b }) => plain(a) === NONE || plain(b) === NONE) && <p class="quiet">{NONE}: this run records no value of the option.</p>}
             {!whole && options.length > FEW && (
               <button type="button" class="button small" onClick={() => setWhole(true)}>
                 Show all {count(options.length)} options
@@ -44,8 +46,8 @@ export function DifferenceTable({ a, b, names }: { a: string; b: string; names: 
           </div>
         ) : (
           <Empty title="All options are identical" />
-        )
-      }
+        );
+      }}
     </Shown>
   );
 }
