@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 
+from made_evaluations import write_counts
 from playwright.sync_api import expect
 
 from rstar2_env.core.run_folder import read_run
@@ -189,3 +190,39 @@ def test_two_steps_of_one_run_are_compared(look, runs):
     expect(page.get_by_text("choose two steps")).to_be_visible()
     page.get_by_role("navigation", name="Main").get_by_role("link", name="roc-0").click()
     expect(page.get_by_role("region", name="Health")).to_be_visible()
+
+
+def test_another_run_is_compared_at_the_last_step_of_both(look):
+    page = look("compare?a=roc-0&b=roc-0&split=eval&a_step=0&b_step=8")
+    page.get_by_label("Second run").select_option("roc-1")
+    told = page.locator(".in-words")
+    expect(told).to_contain_text("roc-1")
+    expect(told).not_to_contain_text("step")
+    figures = page.get_by_label("Figures of both runs")
+    expect(figures.get_by_text("after step 8")).to_have_count(2)
+    page.get_by_label("Step of the first run").select_option("4")
+    expect(told).to_contain_text(re.compile("in roc-1 after step 8 (than|as) in roc-0 after step 4"))
+
+
+def test_steps_without_an_evaluation_lead_to_those_with_one(look):
+    page = look("compare?a=roc-0&b=roc-0&split=eval&a_step=3&b_step=7")
+    expect(page.locator(".in-words")).to_have_text("There is no evaluation after step 3 or after step 7.")
+    grid = page.get_by_role("grid", name="Problems that occur in both runs")
+    expect(grid).to_contain_text("These steps share no problems in this split.")
+    offered = page.get_by_label("First step").locator("option:not([disabled])")
+    assert offered.all_inner_texts() == ["the last", "0", "4", "8"]
+    page.get_by_role("link", name="Compare steps 4 and 8").click()
+    expect(page.get_by_label("Figures of both runs")).to_contain_text("after step 4")
+    page.get_by_label("Split").select_option("train")
+    expect(page.get_by_label("First step")).to_have_value("1")
+    expect(page.get_by_label("Second step")).to_have_value("8")
+
+
+def test_changes_of_problems_with_one_sample_are_shown_with_a_caution(serve, pages, tmp_path):
+    write_counts(tmp_path / "a.jsonl", {"p": (1, 1), "q": (0, 1)})
+    write_counts(tmp_path / "b.jsonl", {"p": (0, 1), "q": (0, 1)})
+    server = serve([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+    page = pages.open(f"{server.link}#/compare?a=a&b=b")
+    expect(page.get_by_role("note")).to_contain_text(
+        "With one sample per problem, each may be gained or lost by chance"
+    )

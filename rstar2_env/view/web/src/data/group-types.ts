@@ -128,6 +128,8 @@ export interface CompareFigures {
   gained: number;
   lost: number;
   same: number;
+  /** Number of the compared problems with only one counted episode on a side. */
+  single: number;
   only_a: number;
   only_b: number;
 }

@@ -5,6 +5,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 export interface Option {
   value: string;
   label: string;
+  disabled?: boolean;
 }
 
 export function Choose({
@@ -24,7 +25,7 @@ export function Choose({
       <label for={id}>{label}</label>
       <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
         {options.map((option) => (
-          <option key={option.value} value={option.value}>
+          <option key={option.value} value={option.value} disabled={option.disabled ?? false}>
             {option.label}
           </option>
         ))}

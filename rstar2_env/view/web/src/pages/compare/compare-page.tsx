@@ -7,13 +7,15 @@ import { count, isNumber, many, number, percent, points, signed, way } from "../
 import { useKnownRuns } from "../../shell/known-runs";
 import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
+import { LinkButton } from "../../ui/link-button";
 import { Empty, Notes, Shown } from "../../ui/states";
 import { Table, type TableColumn } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
 import { DifferenceTable } from "../overview/difference";
 import type { PageProps } from "../types";
 import { Figure } from "../../ui/figure";
-import { heldSteps } from "./compare-steps";
+import { endsOf, heldSteps } from "./compare-steps";
+import { DEFAULT_STEPS, noneIn, nothingShared, placesOf, type Sides, stepOptions, wholeLabel, whenOf } from "./sides";
 
 export function ComparePage({ query }: PageProps) {
   const load = useLoad<Runs>(path("runs"));
@@ -29,7 +31,7 @@ export function ComparePage({ query }: PageProps) {
             <div class="page-head">
               <h1>Compare two runs, or two steps of a run, by problem</h1>
             </div>
-            <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} />
+            <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} query={query} />
             {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">Problems that occur in both runs are compared.</Empty>}
           </>
         );
@@ -38,15 +40,15 @@ export function ComparePage({ query }: PageProps) {
   );
 }
 
-function Choice({ runs, a, b }: { runs: RunRow[]; a: string; b: string }) {
+function Choice({ runs, a, b, query }: { runs: RunRow[]; a: string; b: string; query: Record<string, string> }) {
   const options = [{ value: "", label: "Choose…" }, ...runs.map((row) => ({ value: row.run, label: row.name }))];
   return (
     <div class="toolbar compare-choice">
-      <Choose label="First run" value={a} options={options} onChange={(run) => setQuery({ a: run })} />
-      <button type="button" class="button" onClick={() => setQuery({ a: b, b: a })} disabled={!a && !b}>
+      <Choose label="First run" value={a} options={options} onChange={(run) => setQuery({ a: run, ...DEFAULT_STEPS })} />
+      <button type="button" class="button" onClick={() => setQuery({ a: b, b: a, a_step: query["b_step"], b_step: query["a_step"] })} disabled={a === b && !query["a_step"] && !query["b_step"]}>
         <span aria-hidden="true">⇄</span> Swap
       </button>
-      <Choose label="Second run" value={b} options={options} onChange={(run) => setQuery({ b: run })} />
+      <Choose label="Second run" value={b} options={options} onChange={(run) => setQuery({ b: run, ...DEFAULT_STEPS })} />
     </div>
   );
 }
@@ -61,11 +63,31 @@ interface TwoRuns {
 
 function Compared({ a, b, query }: TwoRuns) {
   const { source } = useDataContext();
-  const both = SPLITS.filter((split) => a.episodes[split] > 0 && b.episodes[split] > 0);
   if (source.exported && a.run === b.run) return <HeldSteps a={a} b={b} query={query} />;
-  // In an export, two runs are compared over all their steps.
-  const steps = source.exported ? { a_step: "", b_step: "" } : { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
-  return <Comparison a={a} b={b} query={query} splits={both} split={query["split"] ?? both[0] ?? "eval"} steps={steps} />;
+  const splits = SPLITS.filter((split) => a.episodes[split] > 0 && b.episodes[split] > 0);
+  return <KnownSteps a={a} b={b} query={query} splits={splits} split={query["split"] ?? splits[0] ?? "eval"} />;
+}
+
+/** Two sides with the steps of each; by default, two steps of one run are the first and the last. */
+function KnownSteps(props: TwoRuns & { splits: string[]; split: string }) {
+  const { a, b, query, split } = props;
+  const { source } = useDataContext();
+  const loads = [useLoad<Statuses>(path("runs", a.run, "statuses"), { split }), useLoad<Statuses>(path("runs", b.run, "statuses"), { split })] as const;
+  const asked = { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
+  return (
+    <Shown load={loads[0]} what="Reading the steps">
+      {({ steps: ofA }) => (
+        <Shown load={loads[1]} what="Reading the steps">
+          {({ steps: ofB }) => {
+            const ends = a.run === b.run && !asked.a_step && !asked.b_step ? endsOf(ofA) : null;
+            // An export contains one comparison of two runs, over their default steps.
+            const steps = source.exported ? { a_step: "", b_step: "" } : (ends ?? asked);
+            return <Comparison {...props} steps={steps} known={[ofA, ofB]} />;
+          }}
+        </Shown>
+      )}
+    </Shown>
+  );
 }
 
 /** Two steps of a run in an export. */
@@ -79,7 +101,8 @@ function HeldSteps(props: TwoRuns) {
           {({ steps: training }) => {
             const found = heldSteps({ eval: heldOut, train: training }, props.query["split"]);
             if (!found) return <Empty title="Choose two runs">The exported page contains no two steps of this run to compare.</Empty>;
-            return <Comparison {...props} {...found} />;
+            const known = found.split === "eval" ? heldOut : training;
+            return <Comparison {...props} {...found} known={[known, known]} />;
           }}
         </Shown>
       )}
@@ -87,20 +110,30 @@ function HeldSteps(props: TwoRuns) {
   );
 }
 
-interface ComparisonProps extends TwoRuns {
+interface ComparisonProps extends TwoRuns, Sides {
+  query: Record<string, string>;
   /** The splits that can be compared. */
   splits: string[];
-  split: string;
+  /** The asked steps. */
   steps: { a_step: string; b_step: string };
 }
 
-function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
+function Comparison({ query, splits, steps, ...both }: ComparisonProps) {
+  const { a, b, split, known } = both;
+  const { source } = useDataContext();
   const asked = { a: a.run, b: b.run, split, ...steps, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
   const one = a.run === b.run;
-  const after = (step: string) => (step ? `after step ${step}` : split === "eval" ? "after the last step" : "over all steps");
-  const sides: [string, string] = one ? [after(steps.a_step), after(steps.b_step)] : [a.name, b.name];
+  const filtered = asked.q !== "" || asked.change !== "";
   const rows = useWindowed<CompareRow>("api/compare", asked);
   const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, ...steps, limit: 1 });
+  const when = whenOf(both, load.value?.steps ?? [steps.a_step, steps.b_step].map((step) => (step ? Number(step) : null)));
+  const names: [string, string] = one ? when : [a.name, b.name];
+  const choice = (label: string, which: 0 | 1) => {
+    const name = which ? "b_step" : "a_step";
+    // An export compares only the steps that it contains.
+    if (source.exported || (known[which].length < 2 && !steps[name])) return null;
+    return <Choose label={label} value={steps[name]} options={stepOptions(known[which], steps[name], split, wholeLabel(both))} onChange={(step) => setQuery({ ...steps, [name]: step })} />;
+  };
   return (
     <>
       <div class="toolbar" role="group" aria-label="Compared episodes">
@@ -112,15 +145,21 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
               { value: "eval", label: "held out" },
               { value: "train", label: "training" },
             ]}
-            onChange={(value) => setQuery({ split: value })}
+            onChange={(value) => setQuery({ split: value, ...DEFAULT_STEPS })}
           />
         )}
-        <StepChoice label={one ? "First step" : "Step of the first run"} run={a} split={split} value={steps.a_step} onChange={(step) => setQuery({ a_step: step })} />
-        <StepChoice label={one ? "Second step" : "Step of the second run"} run={b} split={split} value={steps.b_step} onChange={(step) => setQuery({ b_step: step })} />
+        {choice(one ? "First step" : "Step of the first run", 0)}
+        {choice(one ? "Second step" : "Step of the second run", 1)}
       </div>
       {one && steps.a_step === steps.b_step && <Notes notes={["The two sides are the same: choose two steps, or another run."]} />}
       <Shown load={load} what="Comparing">
-        {(answer) => <Figures answer={answer} names={sides} steps={[a, b].map((row, which) => (one || row.kind === "evaluation" ? null : answer.steps[which] ?? null))} places={one ? sides : [`in ${a.name}`, `in ${b.name}`]} />}
+        {(answer) =>
+          answer.figures.problems ? (
+            <Figures answer={answer} names={names} notes={one ? ["", ""] : when} places={placesOf(both, when)} />
+          ) : (
+            <NothingShared {...nothingShared(both, answer.steps, answer.total)} query={query} />
+          )
+        }
       </Shown>
       <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
         <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="text or id" onChange={(q) => setQuery({ q })} />
@@ -139,16 +178,17 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
           {rows.total === null ? "…" : many(rows.total, "problem")}
         </p>
       </form>
+      <Notes notes={load.value ? cautions(load.value.figures) : []} />
       <Table
         label="Problems that occur in both runs"
         name="compare"
         rows={rows}
-        columns={columns(...sides)}
+        columns={columns(...names)}
         rowKey={(row) => row.problem_id}
         to={(row) => href(["pair"], { a: `${a.run}/${row.a.keys[0] ?? ""}`, b: `${b.run}/${row.b.keys[0] ?? ""}` })}
         sort={asked.sort}
         onSort={(sort) => setQuery({ sort })}
-        empty="No shared problems match these filters: change or remove one."
+        empty={filtered ? "No shared problems match these filters: change or remove one." : noneIn(one)}
       />
       {a.run !== b.run && (
         <details class="further">
@@ -162,38 +202,43 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
   );
 }
 
-/** Choice of a step of one side; two steps of the same run can be compared. */
-function StepChoice({ label, run, split, value, onChange }: { label: string; run: RunRow; split: string; value: string; onChange: (step: string) => void }) {
-  const { source } = useDataContext();
-  const load = useLoad<Statuses>(path("runs", run.run, "statuses"), { split });
-  const steps = load.value?.steps ?? [];
-  // An export compares only the first step with the last one.
-  if (source.exported || (steps.length < 2 && !value)) return null;
-  const known = [...new Set([...steps.map(String), ...(value ? [value] : [])])];
-  const whole = split === "eval" ? "the last" : "all steps";
-  return <Choose label={label} value={value} options={[{ value: "", label: whole }, ...known.map((step) => ({ value: step, label: count(Number(step)) }))]} onChange={onChange} />;
+/** In place of figures: why there are none, and links to comparisons that may have some. */
+function NothingShared({ says, ways, query }: ReturnType<typeof nothingShared> & { query: Record<string, string> }) {
+  return (
+    <>
+      <p class="in-words">{says}</p>
+      {ways.length > 0 && (
+        <p class="toolbar">
+          {ways.map((one) => (
+            <LinkButton key={one.label} to={href(["compare"], { ...query, ...one.query })}>
+              {one.label}
+            </LinkButton>
+          ))}
+        </p>
+      )}
+    </>
+  );
 }
 
 interface FiguresProps {
   answer: Answer;
   names: [string, string];
-  /** The steps to name next to the figures; null for an evaluation, and if the names already contain them. */
-  steps: (number | null)[];
+  /** Notes below the figures of both sides: their steps, unless the names contain them. */
+  notes: [string, string];
   /** The names in a sentence: in a run, or after a step of the one run that is compared with itself. */
   places: [string, string];
 }
 
-function Figures({ answer, names, steps, places }: FiguresProps) {
+function Figures({ answer, names, notes, places }: FiguresProps) {
   const { figures } = answer;
-  const at = (which: number) => (isNumber(steps[which]) ? `after step ${count(steps[which])}` : "");
   const surely = isNumber(figures.low) && isNumber(figures.high) && (figures.low > 0 || figures.high < 0);
   const alone = figures.only_a + figures.only_b;
   return (
     <>
       <p class="in-words">{inWords(answer, places)}</p>
       <dl class="figures" aria-label="Figures of both runs">
-        <Figure name={names[0]} value={percent(figures.a)} note={at(0)} />
-        <Figure name={names[1]} value={percent(figures.b)} note={at(1)} />
+        <Figure name={names[0]} value={percent(figures.a)} note={notes[0]} />
+        <Figure name={names[1]} value={percent(figures.b)} note={notes[1]} />
         <Figure
           name="Difference"
           value={signed(figures.difference, points)}
@@ -213,11 +258,18 @@ function Figures({ answer, names, steps, places }: FiguresProps) {
 /** The result of a comparison in a sentence, with the places of both sides, such as "in RUN" or "after step 3". A difference that rounds to no points is none. */
 export function inWords({ figures }: Pick<Answer, "figures">, [a, b]: [string, string]): string {
   const { difference, low, high } = figures;
-  if (!isNumber(difference)) return `No problem has counted episodes both ${a} and ${b}.`;
+  if (!isNumber(difference)) return "";
   const side = way(difference);
   const differs = side ? `${points(Math.abs(difference))} ${side > 0 ? "higher" : "lower"}` : "the same";
   const chance = isNumber(low) && isNumber(high) ? (low > 0 || high < 0 ? ", more than chance explains" : ", which may be due to chance") : "";
   return `Success is ${differs} ${b} ${side ? "than" : "as"} ${a}${side ? chance : ""}: ${many(figures.gained, "problem")} gained, ${count(figures.lost)} lost.`;
+}
+
+/** What to bear in mind when reading the table of problems. */
+export function cautions({ single, problems, same }: Pick<Answer["figures"], "single" | "problems" | "same">): string[] {
+  if (!single || same === problems) return [];
+  if (single === problems) return ["With one sample per problem, each may be gained or lost by chance: judge by the difference over all problems."];
+  return [`${count(single)} of ${many(problems, "problem")} ${single === 1 ? "has" : "have"} one sample on a side and may be gained or lost by chance.`];
 }
 
 function columns(a: string, b: string): TableColumn<CompareRow>[] {
