@@ -269,7 +269,7 @@ def _regularizers(record: Record) -> Iterator[str]:
         "counts that the policy changes which decisions are reached. The table lists the "
         f"larger of the angles in {' and '.join(f'*{case}*' for case in cases)}.\n"
     )
-    yield "| `loss` | " + " | ".join(f"angle to {aim}" for aim in aims) + " | estimates |"
+    yield "| `loss` | " + " | ".join(f"angle to the gradient of {_in_words(aim)}" for aim in aims) + " | estimates |"
     yield "|---" * (len(aims) + 2) + "|"
     for name, rows in found.items():
         if all(one["length"] < NOTHING for one in rows.values()):
@@ -278,7 +278,7 @@ def _regularizers(record: Record) -> Iterator[str]:
         angles = {aim: max(degrees(one["cosines"][aim]) for one in rows.values()) for aim in aims}
         own = [aim for aim in aims if all(1 - one["cosines"][aim] < PARALLEL for one in rows.values())]
         scale = f" (scale {rows[cases[0]]['scales'][own[0]]:.3g})" if own else ""
-        text = f"gradient of {own[0]}{scale}" if own else "none of these"
+        text = f"gradient of {_in_words(own[0])}{scale}" if own else "none of these"
         yield f"| `{name}` | " + " | ".join([*(f"{angle:.1f}" for angle in angles.values()), text]) + " |"
 
 
@@ -418,12 +418,16 @@ def repaired(record: Record, name: str) -> str:
     for objective, swaps in repairs(TRAINERS.get(name)):
         if follows(record, f"{name} with {words(swaps)}", objective):
             found.setdefault(objective, f"`{words(swaps)}`")
-    texts = [text if aim == "return" else f"for the {aim}: {text}" for aim, text in found.items()]
+    texts = [text if aim == "return" else f"for the {_in_words(aim)}: {text}" for aim, text in found.items()]
     return "; ".join(texts) or "none of those tried"
 
 
 def _listed(cases: Sequence[str]) -> str:
     return ", ".join(f"*{case}*" for case in cases[:-1]) + f" and *{cases[-1]}*"
+
+
+def _in_words(aim: str) -> str:
+    return aim.replace("- ", "minus the ")
 
 
 def _named(objective: str) -> str:
