@@ -141,7 +141,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("rollout/groups_missing",),
             "groups",
-            "Groups that a step lacks after all rounds of refill and all copies.",
+            "Groups that a step still lacks after all rounds of refill, and after copies of other groups were added.",
             "0 if every group is accepted; otherwise no general range: it follows from the rejected groups, "
             "`rollout.refill` and `rollout.replace`.",
         ),

@@ -42,7 +42,6 @@ committed before their author had seen a threshold, except that of `lag_beyond_b
 blind (*opened-first*, not all runs), and again after checks were corrected on it (*opened*).
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
-In the tables, *paid* means rewarded.
 """
 _OFTEN = 0.5
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -104,7 +103,8 @@ def measured_table() -> str:
             counts = [f"{one[name]['in_time']} of {one[name]['runs']}" if name in one else "–" for one in of_halves]
             also = sum((Counter(one["also"]) for one in own), Counter[str]())
             often = [f"`{check}`" for check, times in also.items() if times >= _OFTEN * sum(one["runs"] for one in own)]
-            rows.append(f"| {name} | {planted} | `{own[0]['check']}` | {' | '.join(counts)} | {', '.join(often)} |")
+            fault = name.replace("paid", "rewarded")  # the name itself seeds the draws of the fault
+            rows.append(f"| {fault} | {planted} | `{own[0]['check']}` | {' | '.join(counts)} | {', '.join(often)} |")
     return "\n".join(rows) + "\n"
 
 

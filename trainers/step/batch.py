@@ -139,8 +139,8 @@ class Batch:
         decisions: The decision about each episode, in the order of ``groups``.
         rejected: Number of groups of this process without an episode to train on.
         refilled: Number of groups of this process that were played to replace rejected groups.
-        missing: Number of groups that are missing from ``problems_per_step`` after all rounds of refill and all copies,
-            over all processes.
+        missing: Number of groups that are missing from ``problems_per_step`` after all rounds of refill, and after
+            copies of other groups were added, over all processes.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
         slowest: Seconds of ``rollout`` in the slowest process.
         figures: Sum and count of each metric, over the episodes of this process.

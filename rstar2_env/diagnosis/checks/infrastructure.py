@@ -69,7 +69,8 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
                 since=step.number,
                 until=None,
                 says=f"The options inject a fault into {100 * rate:g} % of the calls, but none of the {calls} calls "
-                f"up to step {step.number} is labelled as injected (probability by chance: {chance:.0e}).",
+                f"up to step {step.number} is labelled as injected (at half of this rate, the probability of this is "
+                f"{chance:.0e}).",
                 figures={"calls": calls, "labelled": 0},
                 episodes=run.examples(
                     step.number, step.number, lambda one: any(status.is_error for status in one.statuses)
@@ -115,8 +116,8 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule=f"no call is labelled, although the probability of this by chance is below {_BY_CHANCE:g} even at half of "
-        "the rate: half is used, because a fault in a call that fails anyway changes nothing",
+        rule=f"no call is labelled, although the probability of this would be below {_BY_CHANCE:g} even if faults were "
+        "injected at only half of the rate: half is used, because a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
         change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),

@@ -191,7 +191,8 @@ register(
     RunCheck(
         name="reward_pays_format",
         title="The reward pays the format alone",
-        looks_at="the rewards of right and wrong episodes of the same group, with and without one marked answer",
+        looks_at="the rewards of right and wrong episodes of the same group, and of episodes with and without the "
+        "right format (exactly one marked answer)",
         rule="over 5 steps, a right answer raises the reward by at most 5 % of the range of rewards (compared with a "
         "wrong answer in the same format), and a right format raises it by at least 50 % of the range",
         severity="error",

@@ -144,8 +144,9 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first 5 steps",
-        rule="the mean memory rises from each fifth of the last 30 steps to the next, by at least 10 % in total, or of "
-        "the last 15 steps, by at least 25 %: allocators and caches rise and fall, a leak does not",
+        rule="the mean memory rises from each fifth of the last 30 steps to the next, by at least 10 % in total, or "
+        "from each fifth of the last 15 steps to the next, by at least 25 % in total: allocators and caches rise "
+        "and fall, a leak does not",
         severity="warning",
         cause="A custom part that keeps references to episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),
