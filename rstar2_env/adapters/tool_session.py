@@ -69,7 +69,7 @@ class ToolSession:
         if isinstance(env, gym.Env) and options:
             raise ConfigurationError(
                 f"The options {', '.join(options)} apply only to an environment that is given by id, "
-                "not to a finished environment: omit them."
+                "not to an environment that is already an object: omit them."
             )
         self.env = env if isinstance(env, gym.Env) else make_env(env, **options)
         self._dialect = dialect_of(self.env)

@@ -45,9 +45,8 @@ def help_command(
         # A command without an example of its own is a group of commands.
         known = 1 if words[0] in RENAMED or COMMANDS[words[0]][1] else 2
         if extra := words[known:]:
-            raise typer.BadParameter(
-                f"{' '.join(words[:known])!r} is a whole command, and {' '.join(extra)!r} is not part of it: omit it."
-            )
+            outer, name = " ".join(words[:known]), " ".join(extra)
+            raise typer.BadParameter(f"The command {outer!r} has no subcommand {name!r}: omit {name!r}.")
         build(words)(args=[*words, "--help"], prog_name="rstar2")
     else:
         text = read_topic(" ".join(words), others=COMMANDS)

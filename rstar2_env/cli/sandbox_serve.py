@@ -71,12 +71,12 @@ def serve(
     judge_timeout: Annotated[
         float,
         typer.Option(
-            help="Time limit of programs that clients of code-judge send (docs/code-judge.md), in seconds of "
-            "wall-clock time."
+            help="Time limit of each program that arrives through the code-judge API (docs/code-judge.md), in seconds "
+            "of wall-clock time."
         ),
     ] = 10.0,
     judge_memory: Annotated[
-        int, typer.Option(help="Memory limit of programs that clients of code-judge send, in MiB.")
+        int, typer.Option(help="Memory limit of each program that arrives through the code-judge API, in MiB.")
     ] = 512,
     drain_timeout: Annotated[
         float,

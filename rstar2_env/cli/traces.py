@@ -44,7 +44,9 @@ def traces_command(
     ] = None,
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Number of problems to use [default: all problems of a file]."),
+        typer.Option(
+            "--episodes", "-n", min=1, help="Number of problems to make traces of [default: all problems of a file]."
+        ),
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="Split of the problems to use, if they are divided into splits [default: train].")

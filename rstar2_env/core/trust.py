@@ -289,7 +289,7 @@ def record(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def is_recorded(path: Path, options: Any) -> bool:
-    """Whether this user recorded these options of a run for this path, in the same current folder as now.
+    """Whether this user recorded these options of a run for this path, in the folder that is current now.
 
     The current folder counts because the names of code are relative to it.
     """

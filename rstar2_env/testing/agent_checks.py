@@ -291,7 +291,7 @@ def check_agent(
     Raises:
         ConformanceError: The agent breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` contains a name that is not a check, or there is no agent with this name.
-        ConfigurationError: There are fewer than two seeds, options for a finished agent, or ``agent`` has a wrong type.
+        ConfigurationError: There are fewer than two seeds, options for an object, or ``agent`` has a wrong type.
     """
     if len(set(seeds)) < 2:
         raise ConfigurationError(
@@ -306,7 +306,7 @@ def check_agent(
         if options:
             raise ConfigurationError(
                 f"The options {', '.join(options)} apply only to an agent that is given by name or class, "
-                "not to a finished agent: omit them."
+                "not to an agent that is already an object: omit them."
             )
         what, make = type(agent).__qualname__, partial(copy.deepcopy, copy.deepcopy(agent))
     else:

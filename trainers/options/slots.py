@@ -103,7 +103,7 @@ def part_info(name: str, made_by: Callable[..., Any], *, kind: str = "", given: 
 
 
 def part_options(made_by: Callable[..., Any]) -> Options:
-    """Return the options of a part; empty if ``made_by`` is a finished part and not a class or function."""
+    """Return the options of a part; empty if ``made_by`` is not a class or function but the part itself."""
     return options_of(made_by) if is_factory(made_by) else Options({}, open=False)
 
 

@@ -73,7 +73,10 @@ class ServedEnv:
         """
         returned = self.play(turn)
         if self.episode.failed:
-            raise ServiceError("The environment was not available: leave this episode out.", cause="lost")
+            raise ServiceError(
+                "The environment was not available, so this episode has no reward: do not train on it or count it.",
+                cause="lost",
+            )
         return returned
 
     def text_of_calls(self, observation: str) -> str:

@@ -76,8 +76,8 @@ def binding(harness: HookHarness) -> None:
         bare.events(hook, range(STEPS))
     except (ConfigurationError, AssertionError) as error:
         raise AssertionError(
-            f"in a run without a reference model and KL term, the hook fails after the start ({error}); check in "
-            "bind whether the run has them"
+            f"in a run without a reference model and KL term, the hook fails after the start ({error}); in "
+            "`bind()`, check whether the run has them"
         ) from error
 
 

@@ -104,7 +104,7 @@ def maker(
 
     Raises:
         UnknownNameError: There is no part with this name.
-        ConfigurationError: The part does not accept the options, or options were given with a finished object.
+        ConfigurationError: The part does not accept the options, or ``part`` is an object and options were given.
     """
     registry: Registry[Callable[..., Any]] = slots.FIELDS[slot]
     what, found, own = _found(registry, part)
@@ -114,7 +114,7 @@ def maker(
     if chosen:
         raise ConfigurationError(
             f"The options {', '.join(chosen)} apply only to a {registry.kind} that is given by name or class, "
-            f"not to a finished {registry.kind}: omit them."
+            f"not to a {registry.kind} that is already an object: omit them."
         )
     if slot == "reward":
         found = as_score(found)

@@ -200,7 +200,7 @@ def check_sampler(
     Raises:
         ConformanceError: The sampler breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: There is no sampler with this name, or ``skip`` contains a name that is not a check.
-        ConfigurationError: The sampler does not accept the options, or ``sampler`` is a finished object.
+        ConfigurationError: The sampler does not accept the options, or ``sampler`` is already an object.
     """
     if not isinstance(sampler, (str, Mapping, list, tuple)) and hasattr(type(sampler), "draw"):
         raise ConfigurationError(

@@ -95,8 +95,8 @@ def test_help_on_an_unknown_topic_suggests_a_near_command_and_nothing_that_is_no
     assert "`rstar2 help` lists all" in refused.stderr
     assert "eval" not in refused.stderr
     assert " missing-extra," in run("help").output  # a section of the page about errors
-    assert "'nope' is not part of it" in run("help", "eval", "nope").stderr
-    assert "'nope' is not part of it" in run("help", "list", "envs", "nope").stderr
+    assert "'eval' has no subcommand 'nope'" in run("help", "eval", "nope").stderr
+    assert "'list envs' has no subcommand 'nope'" in run("help", "list", "envs", "nope").stderr
 
 
 def test_one_thing_has_one_name_in_every_command():

@@ -110,7 +110,7 @@ MUTANTS = [
     (TakesNoMore, "events", "on_step_end must accept (args, state, control, **kwargs)"),
     (CalledByNobody, "events", "it has none of the methods"),
     (ActsInBind, "binding", "`bind` changed the run"),
-    (AsksTooLate, "binding", "check in bind whether the run has them"),
+    (AsksTooLate, "binding", "in `bind()`, check whether the run has them"),
     (Freezes, "whole_run", "it set the temperature to 0.0"),
     (BudgetAsANumber, "whole_run", "use dataclasses.replace(run.limits, ...)"),
     (TeachesNothing, "whole_run", "an SFT step without a conversation"),
