@@ -70,9 +70,10 @@ def compared(
 
 
 def holds(row: Mapping[str, Any]) -> bool:
-    """Return whether an arm reaches the aim: as much success, a fifth of the failing calls, shorter correct answers.
+    """Return whether an arm reaches the aim: as much success, few failing calls, shorter correct answers.
 
-    Success counts as equal if the upper bound of the interval of its difference is at least 0.
+    Few failing calls are at most a fifth of the base's. Success counts as equal if the upper bound of the interval of
+    its difference is at least 0.
     """
     apart = row["apart"]
     return bool(apart and apart["success"][2] >= 0 and row["share"] <= FIFTH and apart["length_right"][0] < 0)

@@ -26,8 +26,9 @@ class TicTacToe(Game):
     which the policy, and the opponent, would win in one move. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
 
     ## Difficulty
-    ``strength=0.5`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
-    the opponent earns 1.0: matches that cannot be won are not used.
+    ``strength=0.5`` (0 to 1): probability that the opponent plays a winning move, or else a block, if the position
+    has one. Otherwise, it plays a random move. A player who knows the opponent earns 1.0: matches that cannot
+    be won are not used.
 
     ## Random baseline
     0.24: the player makes random legal moves, gives no intermediate answers, and wins 0.21 of the matches. Measured

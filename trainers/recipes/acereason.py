@@ -12,7 +12,7 @@ ACEREASON = Recipe(
     name="acereason",
     summary="AceReason: one domain after the other, on policy, with growing token budgets",
     paper="arXiv 2505.16400",
-    source="arXiv 2505.16400v2, abstract; its objective as quoted in the review of the paper at www.themoonlight.io; "
+    source="the abstract of arXiv 2505.16400v2, and the objective as a review at www.themoonlight.io quotes it; "
     "no released training code was found on 2026-11-30",
     checked="2026-11-24",
     selector="all:reject_equal=true",

@@ -10,9 +10,9 @@ ALPHAMED = Recipe(
     name="alphamed",
     summary="AlphaMed: GRPO on the letter of multiple-choice questions",
     paper="arXiv 2505.17952",
-    source="arXiv 2505.17952, abstract, and the formula of GRPO, by hand: a binary reward for the letter, compared "
-    "with the group; no released code was found on 2026-11-30 (version 1 announces it; surveys name only models and "
-    "data), and the clip and the sizes were in no text that could be read",
+    source="the abstract of arXiv 2505.17952, and the formula of GRPO, by hand: a binary reward for the letter, "
+    "compared with the group; no released code was found on 2026-11-30 (version 1 announces it; surveys "
+    "name only models and data), and the clip and the sizes were in no text that could be read",
     checked="2026-11-29",
     reward=("letter_choice",),
     selector="all:reject_equal=true",

@@ -12,7 +12,7 @@ COG_RETHINKER = Recipe(
     name="cog_rethinker",
     summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without these hints",
     paper="arXiv 2510.15979",
-    source="arXiv 2510.15979, the abstract, and its reviews on OpenReview: the stages, DAPO with a supervised term, "
+    source="the abstract of arXiv 2510.15979, and its reviews on OpenReview: the stages, DAPO with a supervised term, "
     "and the binary reward; lambda and the training details are in none of them, and no released code was found on "
     "2026-11-30",
     checked="2026-11-28",

@@ -1,9 +1,9 @@
 """``dr_grpo``: GRPO without its two biases (Dr. GRPO, arXiv 2503.20783, section 3.2).
 
 GRPO divides the advantage by the group's standard deviation, which favours problems that are nearly always or never
-solved, and the loss by the length of each answer, which favours long wrong answers. Here, the advantage is not divided,
-and the loss is divided by a constant, the token budget of an episode. Ratios are clipped at 0.2 on both sides; there is
-no KL term.
+solved, and the loss by the length of each answer, which favours long wrong answers. Here, the advantage is not divided
+by the deviation; the loss is divided by a constant, the token budget of an episode. Ratios are clipped at 0.2 on both
+sides; there is no KL term.
 """
 
 from ..base import TRAINERS, Recipe

@@ -17,7 +17,7 @@ PTA_GRPO = Recipe(
     name="pta_grpo",
     summary="PTA-GRPO: plans are rewarded by the results of further episodes",
     paper="arXiv 2510.01833",
-    source="arXiv 2510.01833, abstract, and summaries of the paper, by hand: the sum of outcome, format and mean "
+    source="the abstract of arXiv 2510.01833, and summaries of the paper, by hand: the sum of outcome, format and mean "
     "accuracy of further episodes with the plan; the weights, the clip and the sizes were in no text that could be "
     "read, and no released code was found on 2026-11-30",
     checked="2026-11-29",
