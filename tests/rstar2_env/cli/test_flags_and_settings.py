@@ -74,7 +74,7 @@ def test_a_flag_and_an_equal_setting_are_accepted(command, tmp_path, monkeypatch
 def test_a_file_of_json_lines_is_not_given_the_suffix_of_another_format(command, tmp_path):
     done = run(*command, "--out", tmp_path / "file.csv")
     assert done.exit_code == 2
-    assert "name it file.jsonl" in " ".join(done.output.split())
+    assert "name the file file.jsonl" in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []
 
 

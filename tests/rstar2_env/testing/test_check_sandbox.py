@@ -114,7 +114,7 @@ class Unpicklable(Altered):
 BROKEN: list[tuple[type[Altered], str, str]] = [
     (ExitsAreFine, "statuses", "got the status 'ok'"),
     (WrongOrder, "many_at_once", "run_many"),
-    (NoSeed, "replay", "drew"),
+    (NoSeed, "replay", "one seed"),
     (NoFiles, "inputs", "FileNotFoundError|exception"),
     (SilentSessions, "sessions", "session='kept'"),
     (Cancels, "event_loop", "was blocked"),
