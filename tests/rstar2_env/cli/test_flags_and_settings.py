@@ -84,5 +84,5 @@ def test_a_file_of_json_lines_is_not_given_the_suffix_of_another_format(command,
 def test_a_page_is_not_given_the_suffix_of_another_format(command, tmp_path):
     done = run(*command, "--report", tmp_path / "report.pdf")
     assert done.exit_code == 2
-    assert "name it report.html" in " ".join(done.output.split())
+    assert "name the file report.html" in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []
