@@ -50,15 +50,26 @@ def _is_set(remedy: str, run: RunRecord) -> bool:
 
 
 def _equal(name: str, text: str, run: RunRecord) -> bool:
-    own = run.option(name)
+    own = _recorded(run, name)
     if own is None:
-        own = _of_part(run, *name.split("."))
+        group, _, key = name.rpartition(".")
+        options = run.option(group)
+        return text == "null" and isinstance(options, Mapping) and key in options
     if isinstance(own, bool) or not isinstance(own, (int, float)):
         return str(own).lower() == text.lower()
     try:
         return float(text) == own
     except ValueError:
         return False
+
+
+def _recorded(run: RunRecord, name: str) -> Any:
+    """Return an option's value in a run, from its options, those of its environment, or its parts; or ``None``."""
+    if name.startswith("env."):
+        value = run.option(name)
+        return run.option(f"rollout.env_options.{name.removeprefix('env.')}") if value is None else value
+    of_part = _of_part(run, *name.removeprefix("parts.").split("."))
+    return run.option(name) if of_part is None else of_part
 
 
 def _of_part(run: RunRecord, kind: str, *rest: str) -> Any:
@@ -77,9 +88,7 @@ def _of_part(run: RunRecord, kind: str, *rest: str) -> Any:
 
 def _own(run: RunRecord, name: str) -> float | None:
     """Return an option's number in a run; if the learning rate is not an option, return its largest recorded value."""
-    value = run.option(name)
-    if value is None and name.startswith("env."):
-        value = run.option(f"rollout.env_options.{name.removeprefix('env.')}")
+    value = _recorded(run, name)
     if value is None and name == "optim.learning_rate":
         value = max((rate for _, rate in run.series("learning_rate")), default=None)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -111,6 +111,7 @@ RUN = RunRecord(
         "parts": {
             "loss": [{"name": "ppo_clip", "low": 0.2, "high": 0.28}, {"name": "entropy", "coef": 0.0}],
             "selector": {"name": "all", "mode": "sample"},
+            "rollout": {"name": "plain"},
             "hook": [],
         },
     },
@@ -146,6 +147,9 @@ def test_a_word_becomes_a_value_if_the_run_has_recorded_its_own(change: str, wit
         "--set selector.mode=sample",
         "--set run.seed=0",
         "--set selector=all --set run.seed=0",
+        "--set env.max_turns=3",
+        "--set parts.rollout=plain",
+        "--set optim.max_grad_norm=null",
     ],
 )
 def test_a_remedy_that_the_run_already_follows_is_left_out(remedy: str) -> None:
@@ -163,6 +167,7 @@ def test_a_remedy_that_the_run_already_follows_is_left_out(remedy: str) -> None:
         "--set selector=all --set run.seed=1",
         "--set run.seed=0 and a second seed",
         "--set sampler=uniform",
+        "--set eval.temperature=null",
     ],
 )
 def test_a_remedy_that_changes_the_run_stays(remedy: str) -> None:

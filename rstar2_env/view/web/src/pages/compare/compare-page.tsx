@@ -65,7 +65,7 @@ function Compared({ a, b, query }: TwoRuns) {
   const { source } = useDataContext();
   if (source.exported && a.run === b.run) return <HeldSteps a={a} b={b} query={query} />;
   const splits = SPLITS.filter((split) => a.episodes[split] > 0 && b.episodes[split] > 0);
-  return <KnownSteps a={a} b={b} query={query} splits={splits} split={query["split"] ?? splits[0] ?? "eval"} />;
+  return <KnownSteps a={a} b={b} query={query} splits={splits} split={splits.find((split) => split === query["split"]) ?? splits[0] ?? "eval"} />;
 }
 
 /** Two sides with the steps of each; by default, two steps of one run are the first and the last. */
@@ -268,7 +268,7 @@ export function inWords({ figures }: Pick<Answer, "figures">, [a, b]: [string, s
 /** What to bear in mind when reading the table of problems. */
 export function cautions({ single, problems, same }: Pick<Answer["figures"], "single" | "problems" | "same">): string[] {
   if (!single || same === problems) return [];
-  if (single === problems) return ["With one sample per problem, each may be gained or lost by chance: judge by the difference over all problems."];
+  if (single === problems) return ["With one sample per problem on a side, each may be gained or lost by chance: judge by the difference over all problems."];
   return [`${count(single)} of ${many(problems, "problem")} ${single === 1 ? "has" : "have"} one sample on a side and may be gained or lost by chance.`];
 }
 

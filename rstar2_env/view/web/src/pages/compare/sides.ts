@@ -36,7 +36,7 @@ export function stepOptions(steps: number[], value: string, split: string, whole
 /** When the episodes of each side were generated, such as "after step 3"; empty for one of two runs that is an evaluation, which has no steps. */
 export function whenOf({ a, b, split }: Omit<Sides, "known">, steps: Answer["steps"]): [string, string] {
   const when = (run: RunRow, step: number | null | undefined) => {
-    if (run.kind === "evaluation" && a.run !== b.run) return "";
+    if (run.kind === "evaluation") return a.run === b.run ? "in this evaluation" : "";
     return isNumber(step) ? `after step ${count(step)}` : split === "eval" ? "after the last step" : "over all steps";
   };
   return [when(a, steps[0]), when(b, steps[1])];

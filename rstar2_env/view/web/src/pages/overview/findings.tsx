@@ -85,15 +85,19 @@ function List({ findings, run, open = false }: { findings: Finding[]; run: strin
               <dd>
                 <Coded text={finding.cause} />
               </dd>
-              <dt>What to change</dt>
-              <dd>
-                {finding.change.map((change) => (
-                  <p key={change} class="finding-change">
-                    <code>{change}</code>
-                    <Copy text={change} what={change} />
-                  </p>
-                ))}
-              </dd>
+              {finding.change.length > 0 && (
+                <>
+                  <dt>What to change</dt>
+                  <dd>
+                    {finding.change.map((change) => (
+                      <p key={change} class="finding-change">
+                        <code>{change}</code>
+                        <Copy text={change} what={change} />
+                      </p>
+                    ))}
+                  </dd>
+                </>
+              )}
               <dt>Other explanations</dt>
               <dd>
                 <Coded text={finding.otherwise} />
