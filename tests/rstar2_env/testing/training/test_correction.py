@@ -69,7 +69,7 @@ class HoldsALambda(Sound):
 
 MUTANTS = [
     (NeedsAList, "declarations", "declare a frozenset"),
-    (NeedsWhatNobodyGives, "declarations", "it needs ['critic']"),
+    (NeedsWhatNobodyGives, "declarations", "needs ['critic']"),
     (Overflows, "weights", "a weight is negative or not finite"),
     (OneForARow, "weights", "it returned (4,); return one weight per token, (4, 9)"),
     (WithAGradient, "weights", "its weights have a gradient"),

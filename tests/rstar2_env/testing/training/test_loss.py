@@ -133,7 +133,7 @@ class ComparesWithItsOwnRows(Sound):
 
 MUTANTS = [
     (SaysNotWhatItIs, "declarations", "policy_gradient is None"),
-    (NeedsWhatNobodyGives, "declarations", "it needs ['critic']"),
+    (NeedsWhatNobodyGives, "declarations", "needs ['critic']"),
     (OneForARow, "shape", "it returned (4,); return one loss per token, (4, 9)"),
     (Overflows, "shape", "is not finite; clamp"),
     (ReadsOldUndeclared, "needs_suffice", "it reads tokens.old"),

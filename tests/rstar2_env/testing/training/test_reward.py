@@ -112,7 +112,7 @@ class OneTurnTooMany(Sound):
 
 MUTANTS = [
     (NeedsAString, "needs", "`needs` is 'group'; declare a frozenset"),
-    (NeedsWhatNobodyGives, "needs", "it needs ['critic']"),
+    (NeedsWhatNobodyGives, "needs", "needs ['critic']"),
     (WaitsForNothing, "needs", "declares none of the needs lm, judge and play"),
     (
         ReadsTheGroupUndeclared,

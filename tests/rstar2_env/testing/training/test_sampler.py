@@ -169,7 +169,7 @@ MUTANTS = [
     (KeepsAnArray, "checkpoints", "TypeError"),
     (TellsInfinity, "figures", "return finite numbers"),
     (TellsAList, "figures", "return numbers by name"),
-    (DrawsWhereItIsAsked, "figures", "figures, it draws different starts"),
+    (DrawsWhereItIsAsked, "figures", "`figures`, it draws different starts"),
     (HoldsALambda, "pickling", "pickle"),
     (LosesItsPlaceOnTheWay, "pickling", "in the middle of a run"),
 ]
