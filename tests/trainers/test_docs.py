@@ -30,7 +30,7 @@ def test_every_reason_that_the_code_gives_is_explained():
     assert {word for word in words if f'"{word}"' not in code} == set()
     told = set(
         re.findall(
-            r'"(quota|penalty|draw|equal|rejected|unselected|no_tokens|alone|surplus|band|deviation|few|tail|cancelled)"',
+            r'"(quota|penalty|order|draw|equal|rejected|unselected|no_tokens|alone|surplus|band|deviation|few|tail|cancelled)"',
             code,
         )
     )
