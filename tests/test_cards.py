@@ -31,7 +31,13 @@ def test_a_model_that_is_fetched_has_its_licence(name: str) -> None:
 
 
 def test_every_family_of_problems_is_on_the_data_card() -> None:
-    assert [name for name in FAMILIES.names() if f"`{name}`" not in PAGE] == []
+    def is_of_the_package(name: str) -> bool:  # other tests register families of their own
+        family = FAMILIES.get(name)
+        return getattr(family, "__self__", family).__module__.startswith("rstar2_env.")
+
+    families = list(filter(is_of_the_package, FAMILIES.names()))
+    assert len(families) >= 10
+    assert [name for name in families if f"`{name}`" not in PAGE] == []
 
 
 def test_every_table_of_the_package_is_on_the_data_card() -> None:

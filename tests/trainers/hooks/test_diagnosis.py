@@ -41,8 +41,12 @@ def test_a_finding_is_noted_once_when_it_appears_and_once_when_it_ends(made: Pat
     (begun, said), (ended, end) = notes(made, grad_norm=0.0)
     assert (begun, ended) == (15, 22)
     assert said.startswith("Finding (error): The gradient is zero (gradient_zero, since step 13).")
-    assert "Change: --set" in said
+    assert "Change" not in said  # the run follows both remedies already
     assert end == "Finding ended: The gradient is zero (gradient_zero, step 13 to 17)."
+
+
+def test_a_note_names_the_first_remedy_that_would_change_the_run(made: Path) -> None:
+    assert "Change: --set loss=ppo_clip+entropy" in notes(made, **{"policy/entropy": 0.01})[0][1]
 
 
 def test_a_run_without_findings_has_no_note(made: Path) -> None:
