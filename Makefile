@@ -117,7 +117,8 @@ IN_VLLM = $(VLLM_VENV)/bin/python -m pytest -n 0 -m '' tests/rstar2_env/rollout/
 test-vllm: vllm-environment
 	$(if $(rec),$(VLLM_VENV)/bin/python tests/support/recorded_vllm.py)
 	$(IN_VLLM) -k '(vllm or conformance or servers) and not (vllm_versions or adapters or diverged)' $(ARGS)
-	$(IN_VLLM)/test_vllm_adapters.py $(ARGS)
+	$(IN_VLLM)/test_vllm_adapters.py -k 'not made_with' $(ARGS)
+	$(IN_VLLM)/test_vllm_adapters.py -k made_with $(ARGS)
 	$(IN_VLLM)/test_vllm_engine.py -k diverged $(ARGS)
 
 proof: $(VENV)/.tested
