@@ -156,16 +156,12 @@ class Answers:
         running = facts.row()["state"] == "running"
         waiting: dict[str, Any] = {"wait_s": None} if wait else {}
         state = facts.signature()
-        files = sorted((file.name, file.inode, file.size, file.mtime) for file in line_files_of(run.path))
-        key = f"{code_state()} {state!r} {files!r}"
-        return self._found.find(
-            run.path,
-            name,
-            state,
-            running=running,
-            stored=lambda compute: index.cached(f"findings {name}", compute, key),
-            **waiting,
-        )
+
+        def stored(compute: Callable[[], JsonObject]) -> JsonObject:
+            files = sorted((file.name, file.inode, file.size, file.mtime) for file in line_files_of(run.path))
+            return index.cached(f"findings {name}", compute, f"{code_state()} {state!r} {files!r}")
+
+        return self._found.find(run.path, name, state, running=running, stored=stored, **waiting)
 
     def metrics(self, name: str) -> JsonObject:
         """Return the figures (metrics) of a run at each step, and the events that curves mark."""

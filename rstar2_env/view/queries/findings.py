@@ -98,6 +98,11 @@ class ChildProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
+    def check_open(self, name: str) -> None:
+        """Raise ``ChildProcessError`` for a run if this object was closed."""
+        if self._closed:
+            raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
+
     def findings_of(self, path: Path, name: str) -> dict[str, Any]:
         """Return the result of ``findings_of`` for a run.
 
@@ -105,8 +110,7 @@ class ChildProcess:
             ChildProcessError: The process ended without a result.
         """
         with self._lock:
-            if self._closed:
-                raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
+            self.check_open(name)
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, str(path), name, str(os.getpid())],
                 stdin=subprocess.DEVNULL,
@@ -172,7 +176,6 @@ class RunFindings:
 
     def __init__(self, look: Callable[[Path, str], dict[str, Any]] | None = None, share: float = _SHARE) -> None:
         self._child = ChildProcess()
-        self._closed = False
         self._look, self._share = look or self._look_by_size, share
         self._lock, self._one = threading.Lock(), threading.Lock()
         self._held: dict[Path, _Held] = {}
@@ -217,12 +220,10 @@ class RunFindings:
 
     def close(self) -> None:
         """End a process that computes findings, and compute no further ones."""
-        self._closed = True
         self._child.close()
 
     def _found(self, path: Path, name: str) -> dict[str, Any]:
-        if self._closed:
-            raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
+        self._child.check_open(name)
         answer = self._look(path, name)
         if answer["failed"]:
             raise _FailedError(answer)
