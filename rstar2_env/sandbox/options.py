@@ -41,7 +41,7 @@ _UNCHANGED = (
 
 
 def can_be_root_folder(name: str) -> bool:
-    """Whether ``root_folders`` can have this name: the root of a program's file system does not use it already."""
+    """Whether ``root_folders`` may contain this name: it is a valid folder name and not already taken at ``/``."""
     return re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) is not None and name not in _ROOT_NAMES
 
 
@@ -84,7 +84,7 @@ class LocalOptions(ProviderOptions):
         workers: Number of programs that run concurrently, not counting deprioritized ones; the default is the number of
             usable cores.
         deprioritize: Largest number of deprioritized programs that run in addition to ``workers``. A program that has
-            run for a quarter of a second gets a lower weight on the cores and no longer counts as a worker, so that the
+            run for a quarter of a second gets a lower CPU weight and no longer counts as a worker, so that the
             next call starts. 0 by default; four per worker is a good value if calls can arrive faster than they end.
         waiting: Number of child processes that are kept ready for future calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
@@ -95,8 +95,9 @@ class LocalOptions(ProviderOptions):
             mount namespace.
         warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
             functions of numpy and sympy, if they are preloaded.
-        limits: The limits that most jobs have; waiting child processes have a file system of that ``file_mb``.
-        without: Layers to omit, by their short names; for tests of machines that lack them.
+        limits: The limits that most jobs have; child processes that wait for a job already have a file system of this
+            ``file_mb``.
+        without: Isolation layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
         stall_timeout_s: Seconds without a response after which the zygote is replaced.
         max_sessions: Largest number of sessions; beyond it, the least recently used idle session is ended.

@@ -17,7 +17,7 @@ class SessionNames:
         self._names: OrderedDict[str, None] = OrderedDict()
 
     def __contains__(self, name: str | None) -> bool:
-        """Whether a session of that name has earlier cells."""
+        """Whether a session of that name is probably alive; false for ``None``."""
         return name in self._names
 
     def note(self, name: str, state: str) -> None:

@@ -210,7 +210,7 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
-    """Drop one handle. After the last one, keep the sandbox if it is idle, else end it; keep at most ``KEEP_MOST``."""
+    """Drop one handle. After the last, end a busy sandbox, or keep an idle one; at most ``KEEP_MOST`` are kept."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:

@@ -79,7 +79,7 @@ def limited(
     Args:
         limits: The limits of the program.
         command: The program and its arguments.
-        without: Layers to omit, by their short names; for tests of machines that lack them.
+        without: Isolation layers to omit, by their short names; for tests of machines that lack them.
 
     Yields:
         The command, which may be started once as a child of this process, and the environment variables to add for it

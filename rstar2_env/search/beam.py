@@ -18,10 +18,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Beam(CheckedOptions):
-    """At each step, extends all kept paths by their actions, and keeps the best resulting paths.
+    """At each step, extends every kept path by each action that the guide proposes, and keeps the best paths.
 
     Args:
-        width: Number of paths to keep; 1 is greedy search. Finished paths count too.
+        width: Number of paths to keep, including finished ones; 1 is greedy search.
         depth: Maximum number of steps.
     """
 

@@ -46,7 +46,7 @@ class Bm25:
         return [self._score(count, scale, asked) for count, scale in zip(self._counts, self._scales, strict=True)]
 
     def nearest(self, query: str, most: int) -> list[int]:
-        """Return the positions of the best matches, best first; ties are in the order of the texts.
+        """Return the positions (from 0) of the best matching texts, best first; ties are in the order of the texts.
 
         Args:
             query: Any text.

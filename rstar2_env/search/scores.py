@@ -16,7 +16,7 @@ def uct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) -
     """Return the UCT score ``value + weight * sqrt(ln(parent_visits) / max(1, visits))``.
 
     RAP (arXiv 2305.14992, section 3.3) uses it with weight 1; DeepSearch (arXiv 2509.25454, section 3) with weight 2,
-    for visited nodes. For an unvisited child, pass as ``value`` the score of its step before it was taken.
+    for visited nodes. For an unvisited child, pass the guide's score of the child's action as ``value``.
 
     Args:
         value: Estimated value of the child.
@@ -30,8 +30,8 @@ def uct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) -
 def puct(value: float, parent_visits: int, visits: int, *, weight: float = 1.0) -> float:
     """Return MuZero's score ``value + weight * sqrt(N - 1) / (1 + n) * (c1 + ln((N + c2) / c2))``.
 
-    c1 is 1.25 and c2 is 19652. This is MuZero's rule as x1 uses it, with a uniform prior (Reasoning Language Models: A
-    Blueprint, arXiv 2501.11223, appendix on MCTS).
+    c1 is 1.25 and c2 is 19652. This is MuZero's rule with a uniform prior, as in the framework x1 (Reasoning Language
+    Models: A Blueprint, arXiv 2501.11223, appendix on MCTS).
 
     Args:
         value: Estimated value of the child.

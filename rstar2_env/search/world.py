@@ -44,7 +44,7 @@ class SearchConfig(Protocol[S_contra, A]):
         ...
 
     def fast_reward(self, state: S_contra, action: A) -> float:
-        """Return the score of an action before it is taken; cheap to compute, or 0 for every action."""
+        """Return the score of an action before it is taken: a cheap estimate, or 0 for every action."""
         ...
 
     def reward(self, state: S_contra, action: A, after: S_contra) -> float:
@@ -57,7 +57,7 @@ class RatesStates(Protocol[S_contra]):
     """A guide with a value model, which estimates the return from a state."""
 
     def value(self, state: S_contra) -> float:
-        """Return the estimated value of a state, which replaces a further search from it."""
+        """Return the estimated return from a state, used instead of playing on from the state."""
         ...
 
 

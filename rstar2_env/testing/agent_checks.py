@@ -276,7 +276,7 @@ def check_agent(
 
     Args:
         agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
-            is copied. Only a name or a function can prove that agents share no state.
+            is copied. Only with a name or a function can the check show that agents share no state.
         env: A registered id, or a function that makes the environment to play; by default ``rstar2/MathTool-v0`` with
             a stub instead of the sandbox.
         problem: The problem to play; by default a multiplication in the default environment, or any problem that the

@@ -305,7 +305,7 @@ def _cpu_s(env: TextEnv, seed: int, turn: str) -> float:
 
 
 def _spoil(value: Any) -> None:
-    """Modify everything that is mutable, in place."""
+    """Modify every mutable object within ``value`` in place."""
     if isinstance(value, dict):
         for item in value.values():
             _spoil(item)
@@ -329,7 +329,7 @@ def check_text_env(
 
     Args:
         env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,
-            or copied if it has no spec. Only an id or a function can prove that instances share no state.
+            or copied if it has no spec. Only with an id or a function can the check show that instances share no state.
         actions: Turns to play in addition to the usual turns, such as a right answer or a typical call.
         seeds: Seeds of the episodes that are played.
         skip: Names of checks to leave out; see ``rstar2_env.testing.CHECKS``.

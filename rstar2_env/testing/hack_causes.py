@@ -18,7 +18,7 @@ class Hack:
     """A wrong answer that should earn no reward, although a lenient verifier might accept it.
 
     Attributes:
-        cause: Name of the weakness that it exploits, a key of ``CAUSES``.
+        cause: Name of the verifier's weakness that the answer exploits, a key of ``CAUSES``.
         gold: The gold answer.
         answer: The wrong answer.
         question: The question, if the cause needs one.

@@ -21,7 +21,7 @@ class ToyEnv(ToolEnv):
 
     Args:
         plan: Answers of the tool; see ``StubTool``.
-        **options: Options of ``ToolEnv``; they override those that are set here.
+        **options: Options of ``ToolEnv``; they override this class's own settings.
     """
 
     def __init__(self, plan: ToolPlan | None = None, **options: Any) -> None:

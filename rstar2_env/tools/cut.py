@@ -91,7 +91,7 @@ _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Tokenizer | None = None) -> tuple[str, int]:
-    """Keep ``limit`` characters or tokens of ``text``, and replace the rest with a note that states how long it was.
+    """Keep ``limit`` characters or tokens of ``text``, and replace the rest with a note that states its length.
 
     Args:
         text: Text to cut; a short text is returned unchanged.

@@ -33,7 +33,7 @@ class TraceFile:
 
     Attributes:
         records: Existing records of the file, in order.
-        next: Number of the first remaining problem.
+        next: Index (from 0) of the first problem that is not yet in the file.
 
     Raises:
         ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` is set, or it belongs to another

@@ -57,7 +57,7 @@ class TriesOptions(CheckedOptions):
         max_total_episodes: Largest number of episodes, including those of an interrupted run.
         max_total_tokens: Number of generated tokens after which no further episode begins, including those of an
             interrupted run.
-        worked: Problems that also get a trace from their worked solution.
+        worked: Which problems also get a trace from their worked solution.
     """
 
     tries: int = option(8, least=1)

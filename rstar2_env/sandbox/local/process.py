@@ -69,7 +69,7 @@ class LocalProcess(Host):
         return self._options.for_warden(self.scratch)
 
     def end(self, patience: float) -> str:
-        """End the warden and remove its folder; return the last part of the warden's error output."""
+        """End the warden (kill it after ``patience`` seconds) and remove its folder; return the end of its stderr."""
         if self._process is not None:
             try:
                 self._process.wait(patience)
@@ -86,7 +86,7 @@ class LocalProcess(Host):
         return stderr
 
     def abandon(self) -> None:
-        """Close the warden's end of the socket, which a process that is forked during the start inherits."""
+        """In a process forked during the start of the warden: close the inherited copy of the warden's socket end."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)

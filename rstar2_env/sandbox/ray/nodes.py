@@ -42,7 +42,7 @@ class ServerNode:
     Attributes:
         where: Id and address of the node.
         actor: Ray's handle of the actor.
-        link: The server in the fleet.
+        link: The fleet's connection to the node's server.
     """
 
     where: RayNode

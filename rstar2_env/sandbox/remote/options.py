@@ -34,8 +34,8 @@ class RemoteOptions(FleetOptions):
         start_timeout_s: Seconds within which a server must answer at the start.
         isolation: ``"strict"`` refuses servers that lack a required layer, ``"best"`` warns once, ``"none"`` does not
             check.
-        limits: The limits that most jobs have; they only determine the warning at the start about servers that would
-            lower them.
+        limits: The limits that most jobs have; used only to warn, at the start, about servers that would lower
+            them.
         ca_file: File of certificates to trust for HTTPS, instead of the system's certificates.
     """
 

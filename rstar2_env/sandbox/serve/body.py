@@ -108,7 +108,7 @@ async def _read(request: Request, max_bytes: int) -> bytes:
 
 
 def _whole(digits: str) -> int:
-    """Convert digits to an integer; refuse a long integer, since the time grows with the square of its length."""
+    """Convert digits to an integer; raise ``ValueError`` for a long one, whose conversion takes quadratic time."""
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"an integer has {len(digits)} digits; at most {_MOST_DIGITS} are accepted")
     return int(digits)

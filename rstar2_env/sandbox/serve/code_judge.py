@@ -49,7 +49,7 @@ def code_judge_routes(service: Service, max_bytes: int) -> list[Route]:
 
 
 class _Endpoint:
-    """Endpoint of one route."""
+    """Answers the requests of one route of code-judge's API: a single submission or a batch."""
 
     def __init__(self, service: Service, max_bytes: int, *, with_output: bool, is_batch: bool, wait_s: float) -> None:
         self._service = service
@@ -139,7 +139,7 @@ class _Run:
         """Store a result; if the response would exceed ``max_answer_mb``, store an internal error without output.
 
         Args:
-            place: Position of the submission in the request.
+            place: Position of the submission in the request, from 0.
             found: Outcome of the submission, or the reason why it has none.
         """
         result = _result(self._submissions[place], found, with_output=self._with_output)

@@ -106,7 +106,7 @@ def _closing(send: Send) -> Send:
 
 
 def foreign_origin(request: HTTPConnection) -> str | None:
-    """Return the first of the headers Host and Origin that names another host, as text; ``None`` if neither does."""
+    """Return a text such as ``the host 'a.com'`` if the Host or Origin header names another machine, else ``None``."""
     for header, start in (("host", "//"), ("origin", "")):
         value = request.headers.get(header, "//localhost".removeprefix(start))
         try:

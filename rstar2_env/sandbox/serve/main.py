@@ -89,7 +89,7 @@ def serve(
 
 
 def read_token(token: str | None, token_file: str | None) -> Secret | None:
-    """Read the token from the command line, a file or the environment, in this order.
+    """Return the token from the command line, a file or the environment, in this order; ``None`` without a token.
 
     Raises:
         ConfigurationError: Both a token and a file were given, or the file cannot be read or is empty.

@@ -40,7 +40,7 @@ class AdvantageHarness:
 
     Attributes:
         make: Function that makes a new estimator.
-        zero_when_equal: Whether equal rewards of a whole batch must give zeros.
+        zero_when_equal: Whether every advantage must be zero if all rewards of a batch are equal.
     """
 
     make: Callable[[], Any]

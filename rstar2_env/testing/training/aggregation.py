@@ -76,7 +76,7 @@ def processes(harness: AggregationHarness) -> None:
 
 
 def order(harness: AggregationHarness) -> None:
-    """Check that the order of the rows, and the numbers of the groups, do not matter."""
+    """Check that the weights do not depend on the order of the rows or on how the groups are numbered."""
     expected = harness.weights()
     turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
     require(np.allclose(turned, expected, rtol=_CLOSE, atol=0), "the weight of a row depends on the order of the rows")

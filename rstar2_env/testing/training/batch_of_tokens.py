@@ -14,7 +14,7 @@ GROUPS = (3, 3, 5, 5, 8, 8)
 
 
 def of_tokens(tokens: Any) -> Any:
-    """Return the ``BatchTokens`` of a micro-batch, with all rows in one group."""
+    """Convert a micro-batch (``Tokens``) to ``BatchTokens``, with all rows in one group."""
     mask = tokens.mask.numpy()
     line = {name: getattr(tokens, name).detach().numpy()[mask] for name in ("logp", "old", "sampled", "advantage")}
     row = np.repeat(np.arange(len(mask)), mask.sum(1))
@@ -22,12 +22,13 @@ def of_tokens(tokens: Any) -> Any:
 
 
 def drawn(seed: int, *, old: bool, groups: Sequence[int] = GROUPS) -> Any:
-    """Return random ``BatchTokens`` of the selected groups.
+    """Return ``BatchTokens`` with random values, for the rows of the selected groups.
 
     Args:
-        seed: Seed of all numbers.
-        old: Whether ``old`` holds numbers; if not, it is NaN, since a trainer does not compute it then.
-        groups: The groups to include, in the order of their rows.
+        seed: Seed of all random values.
+        old: Whether ``old`` (log-probabilities before the update) has values; otherwise it is all NaN, as in a trainer
+            whose loss does not need it.
+        groups: Numbers of the groups to include, a subset of ``GROUPS``.
     """
     rng = np.random.default_rng(seed)
     row = np.repeat(np.arange(len(LENGTHS)), LENGTHS)
@@ -47,7 +48,7 @@ def drawn(seed: int, *, old: bool, groups: Sequence[int] = GROUPS) -> Any:
 
 
 def in_line(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the columns of several processes, joined into the columns of one process."""
+    """Concatenate each column over several processes, as if one process had all rows."""
     return {name: np.concatenate([shard[name] for shard in shards]) for name in shards[0]}
 
 

@@ -24,7 +24,7 @@ def episode(
         rng: Draws the length, the tokens and the statuses of the episode.
         reward: Return of the episode; the episode counts as correct if its return is positive.
         group: Number of the group.
-        end: End of the episode; ``unavailable`` and ``cancelled`` episodes do not count.
+        end: End of the episode; ``unavailable`` and ``cancelled`` episodes are excluded from training.
         problem: Id of the problem.
     """
     turns = int(rng.integers(1, 4))
@@ -57,7 +57,7 @@ def episode(
 
 
 def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> list[Episode]:
-    """Make a group with these rewards; a str instead of a reward is the ``end`` of an episode that does not count."""
+    """Make group ``number`` with these rewards; a str in place of a reward is the ``end`` of an excluded episode."""
     rng = np.random.default_rng([seed, number])
     return [
         episode(rng, 0.0, group=number, end=reward) if isinstance(reward, str) else episode(rng, reward, group=number)
@@ -69,7 +69,7 @@ def outcomes_of(mixtures: Sequence[Sequence[float | str]], starts: Sequence[Any]
     """Return the results of groups with these rewards, as a collector reports them.
 
     Args:
-        mixtures: Rewards of each group; a str instead of a reward is the ``end`` of an episode that does not count.
+        mixtures: Rewards of each group; a str in place of a reward is the ``end`` of an excluded episode.
         starts: The start (problem and seed) of each group; by default starts with different problems.
     """
     found = []

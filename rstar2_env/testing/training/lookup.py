@@ -54,7 +54,7 @@ def check_part(
     """Run every check of a suite on one part of a trainer.
 
     Args:
-        slot: Slot of the part.
+        slot: Slot of the trainer that the part fills, such as ``"loss"``.
         part: The part; see ``maker``.
         options: Options of the part.
         checks: The checks of the suite, by name.
@@ -93,7 +93,7 @@ def maker(
     """Return a function that makes a new part for each use in a check.
 
     Args:
-        slot: Slot of the part.
+        slot: Slot of the trainer that the part fills, such as ``"loss"``.
         part: A name as a recipe writes it (with options, or ``./file.py:Name``); a class, which makes the part; or the
             part itself, an object or a function, which is copied.
         options: Options of the part, when it is given as a name or a class.

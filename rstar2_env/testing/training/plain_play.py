@@ -76,7 +76,7 @@ class PlainPlay:
         return Problem(problem_id, f"What is {problem_id}?", "42", meta=meta)
 
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
-        """Play episodes that share their first tokens with another episode."""
+        """Play ``n`` episodes that share their first ``token`` tokens with ``episode``."""
         if not any(episode is played for played in self.played):
             raise AssertionError("the rollout part branches off an episode that was not played in this call")
         turns = [turn for turn in episode.steps if turn.start <= token < turn.stop]
@@ -112,7 +112,7 @@ class PlainPlay:
         return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Record an episode; if ``manner.chunk`` ends earlier than the episode, cut the episode and leave it open."""
+        """Record an episode. If it has over ``manner.chunk`` tokens after ``shared``, cut it and leave it open."""
         turn = next((turn for turn in made.steps if turn.stop > shared), None)
         if manner.chunk is not None and made.available and turn is not None:
             stop = min(turn.stop, max(turn.start, shared) + manner.chunk)
@@ -127,7 +127,7 @@ class PlainPlay:
         self.played.append(made)
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probabilities of a uniform policy over a hundred tokens."""
+        """Return the log-probability of each id under a uniform policy with a vocabulary of 100 tokens."""
         await self._pause()
         return [-float(np.log(100))] * len(ids)
 

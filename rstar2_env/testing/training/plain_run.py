@@ -119,7 +119,8 @@ class PlainRun:
     def events(self, hook: Any, steps: range, *, end: bool = True) -> None:
         """Call a hook as a trainer does, with simulated metrics: a KL that rises and falls, evaluations that stall.
 
-        If the hook requests the end of the run, no further step is simulated, and ``stopped`` is true.
+        If the hook requests the end of the run, no further step is simulated, and ``stopped`` is true. With
+        ``end=False``, ``on_train_end`` is called only in that case.
         """
         args = SimpleNamespace(seed=0, max_steps=self.steps, output_dir="run")
         state = SimpleNamespace(global_step=self.step, max_steps=self.steps, is_world_process_zero=True)

@@ -19,7 +19,7 @@ _WAITS = "a process waits at ranks.sum or ranks.gather"
 
 
 class ThreadRanks:
-    """The ``ranks`` of one of several simulated processes, which are threads.
+    """The ``ranks`` object for one of several simulated processes, which are threads.
 
     Args:
         rank: Rank of the process.

@@ -20,7 +20,7 @@ class RecipeHarness:
 
     Attributes:
         recipe: The ``Recipe`` object.
-        name: The name under which it is registered; its own name if it is not registered.
+        name: The name under which the recipe is registered, or ``recipe.name`` if it is not registered.
     """
 
     recipe: Any

@@ -80,7 +80,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def needs(harness: RewardHarness) -> None:
-    """Check that ``needs``, if defined, has only known needs; a coroutine declares ``lm``, ``judge`` or ``play``."""
+    """Check that all ``needs`` are known, and that a coroutine function declares ``lm``, ``judge`` or ``play``."""
     part = harness.make()
     declared: Any = getattr(part, "needs", frozenset())
     require(isinstance(declared, (set, frozenset)), f"`needs` is {declared!r}; declare a frozenset")
@@ -188,7 +188,8 @@ def check_reward(
             itself, an object or a function.
         info: The ``info`` of the last step, for a component that reads it.
         judge: Answer of the judge, for a component that needs a judge.
-        problem: The problem, for a component that needs it; by default a problem whose answer every example gives.
+        problem: The problem, for a component that needs it; by default a sum, the problem of the example
+            episodes.
         skip: Names of checks to leave out; see ``rstar2_env.testing.REWARD_CHECKS``.
         **options: Options of the component, when it is given as a name or a class.
 

@@ -126,7 +126,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that ``rows``, if defined, returns rows of the episode's policy tokens, whose lists have equal lengths."""
+    """Check that ``rows``, if defined, returns valid training rows: each has lists of one length and policy tokens."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return

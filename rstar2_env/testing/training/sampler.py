@@ -45,7 +45,7 @@ class SamplerHarness:
     sources: Sequence[ProblemSource | None]
 
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
-        """Make the outcomes of one step: hard, medium and easy groups, and a group whose episodes are unavailable."""
+        """Make the outcomes of one step, with pass rates from ``sampler_rates``; sometimes one group is unavailable."""
         rng = np.random.default_rng([step, 5])
         mixtures = []
         for number, start in enumerate(starts):
@@ -188,9 +188,9 @@ def check_sampler(
 
     Args:
         sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.
-        problems: A source of problems, or ids, from which a source with three origins and levels is made; ``None`` for
-            a sampler that draws only seeds. A sampler that also accepts other kinds (an unlimited mixture, or no
-            problems) is checked with these too.
+        problems: A source of problems; or ids of problems, for a source that the check makes, with three origins and
+            three levels of difficulty; or ``None`` for a sampler that draws only seeds. A sampler that also accepts
+            other kinds (an unlimited mixture, or no problems) is checked with these too.
         skip: Names of checks to leave out; see ``rstar2_env.testing.SAMPLER_CHECKS``.
         **options: Options of the sampler.
 

@@ -45,7 +45,7 @@ class SelectorHarness:
 
 
 def positions(harness: SelectorHarness) -> None:
-    """Check that the selector returns a list of ascending positions in the group, at most ``keep`` of them."""
+    """Check that the selector returns ascending positions (from 0) in the group, at most ``keep`` of them."""
     for case, group, keep in harness.cases():
         chosen: Any = harness.choose(group, keep)
         whole = isinstance(chosen, list) and all(type(position) is int for position in chosen)

@@ -79,11 +79,11 @@ def leaves(tokens: Any) -> list[Any]:
 
 
 def spoiled(tokens: Any, counted: Any) -> Any:
-    """Copy a micro-batch, with other finite numbers outside the tokens that count.
+    """Copy a micro-batch, and replace all values outside ``counted`` with other finite numbers.
 
     Args:
         tokens: The micro-batch to copy.
-        counted: True on the tokens that count for the term, (B, T).
+        counted: Mask of the tokens that the loss term uses, (B, T).
     """
     spoils = {}
     for name, value in _tensors(tokens).items():

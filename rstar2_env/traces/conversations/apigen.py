@@ -23,7 +23,8 @@ def apigen(row: Mapping[str, Any]) -> list[Message]:
     """Convert a row to a conversation; any text after the policy's last turn is dropped.
 
     Args:
-        row: ``system``, ``tools`` (JSON), and ``conversations`` with ``from`` and ``value``.
+        row: Has the keys ``system``, ``tools`` (JSON) and ``conversations`` (a list of turns with ``from`` and
+            ``value``).
 
     Raises:
         UnusableError: The row cannot be read.

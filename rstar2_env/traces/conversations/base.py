@@ -96,7 +96,8 @@ def plain(text: Any) -> str:
     """Check and return a text of a data set.
 
     Raises:
-        UnusableError: The value is not a string, or contains marks of a chat template or of this dialect.
+        UnusableError: The value is not a string, or contains special tags of a chat template, a tool call or a
+            reasoning block.
     """
     if not isinstance(text, str):
         raise UnusableError("the text of a message is not a string")

@@ -34,7 +34,8 @@ class ConversationSet:
         config: The configuration on the Hub, if there are several.
         split: The split.
         licence: Licence of the set, as stated on its page.
-        doubts: Conditions of use, facts that the paper does not state, and its steps that are not done here.
+        doubts: Conditions of use, facts that the paper does not state, and the paper's steps that are not
+            done here.
     """
 
     name: str

@@ -33,7 +33,7 @@ def glaive(row: Mapping[str, Any]) -> list[Message]:
     """Convert a row to a conversation; any text after the policy's last turn is dropped.
 
     Args:
-        row: ``system`` and ``chat``.
+        row: Has the keys ``system`` and ``chat``, both texts.
 
     Raises:
         UnusableError: The row cannot be read.

@@ -23,7 +23,7 @@ def programs(row: Mapping[str, Any]) -> list[Message]:
     """Convert a row to a conversation.
 
     Args:
-        row: ``instruction`` and ``response``, or ``problem`` and ``solution`` (and ``lang``).
+        row: Has the keys ``instruction`` and ``response``, or ``problem`` and ``solution``, and optionally ``lang``.
 
     Raises:
         UnusableError: The response does not have exactly one program, or the program is not in Python.

@@ -27,7 +27,8 @@ def toolace(row: Mapping[str, Any]) -> list[Message]:
     """Convert a row to a conversation.
 
     Args:
-        row: ``system``, and ``conversations`` with ``from`` (``user``, ``assistant``, ``tool``) and ``value``.
+        row: Has the keys ``system`` and ``conversations``, a list of turns with ``from`` (``user``, ``assistant``,
+            ``tool``) and ``value``.
 
     Raises:
         UnusableError: The row cannot be read.

@@ -42,8 +42,8 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
     Args:
         descriptors: The job pipe's reading end, the report socket, the writing ends of stdout and stderr, and the
             ``cgroup.procs`` files of the control group.
-        order: The warden's order for this child.
-        isolation: The active layers.
+        order: The warden's message that requested this child.
+        isolation: The active layers of isolation.
         init: Descriptor of the process that only holds the child's namespaces (``linux.Pausing``), or -1.
     """
     code = 1

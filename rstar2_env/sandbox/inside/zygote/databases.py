@@ -18,7 +18,10 @@ _NAME = b"unix-dotfile"
 
 
 def lock_databases_by_folders() -> None:
-    """Make SQLite lock databases by folders, now or as soon as a program imports ``sqlite3``."""
+    """Make SQLite lock a database with a folder next to it instead of a file lock.
+
+    This takes effect now, or as soon as a program imports ``sqlite3``.
+    """
     if "sqlite3" in sys.modules:
         _use_folders(sys.modules["sqlite3"])
     AfterImport("databases", {"sqlite3": _use_folders}).install()

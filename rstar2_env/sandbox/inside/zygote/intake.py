@@ -96,7 +96,7 @@ def _fill(raw: bytearray, at: int) -> bool:
 
 
 def write_files(names: list[str], frame: wire.Frame) -> None:
-    """Write the files of a job to the working folder. Their contents are the frame's blobs after code and input."""
+    """Write a job's files to the working folder; blob ``i + 2`` of the frame holds the contents of ``names[i]``."""
     for place, name in enumerate(names, 2):
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as file:

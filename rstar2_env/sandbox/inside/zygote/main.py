@@ -93,7 +93,7 @@ def _next(control: socket.socket) -> tuple[list[str], int] | None:
 
 
 def _reap(parents: set[int]) -> None:
-    """Reap ended processes. Kill the orphaned children of ended parents, since they hold descriptors open."""
+    """Reap ended processes. Kill orphaned children of ended parents, since such children hold descriptors open."""
     with contextlib.suppress(ChildProcessError):
         while pid := os.waitpid(-1, os.WNOHANG)[0]:
             parents.discard(pid)
@@ -102,7 +102,7 @@ def _reap(parents: set[int]) -> None:
 
 
 def _end(parents: set[int]) -> None:
-    """End all processes if there is no pid namespace: wait for the parents to end theirs, then kill the rest."""
+    """Without a pid namespace, end all processes: wait for parents to end their children, then kill the rest."""
     until = time.monotonic() + _PATIENCE_S
     while parents and time.monotonic() < until:
         time.sleep(_LOOK_S)

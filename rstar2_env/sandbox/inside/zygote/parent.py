@@ -25,9 +25,9 @@ def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> N
     Args:
         control: Message socket to the warden.
         names: The modules of ``preload`` that this parent imports.
-        options: The warden's first message to the zygote: ``preload``, ``warmup`` (programs by the name of a module;
-            the program under the empty name runs in every parent that imports a module), ``site_dirs``, ``plan``,
-            ``readable``.
+        options: The warden's first message to the zygote, with the keys ``preload``, ``warmup`` (a dict from a module's
+            name to a program; the program under the key "" runs in every parent that imports a module),
+            ``site_dirs``, ``plan`` (the layers of isolation) and ``readable``.
     """
     zygote = os.getppid()
     linux.die_with_parent()

@@ -25,7 +25,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class LoweredTree:
-    """A process tree with a lowered weight on the cores.
+    """A process tree with a lowered CPU scheduling weight.
 
     Args:
         main: First process of the tree.
@@ -81,7 +81,7 @@ class LoweredTree:
 
 
 def _lower_session(pid: int) -> bool:
-    """Lower the weight of a process's session, if the kernel has such weights; return whether it was higher."""
+    """Lower the weight of a process's session, if the kernel schedules by session; return whether it was higher."""
     path = f"/proc/{pid}/autogroup"
     try:
         with open(path, "rb") as file:

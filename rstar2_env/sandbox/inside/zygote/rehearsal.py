@@ -41,7 +41,7 @@ def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
     """Run the steps of a child in this parent process, often enough for the interpreter to specialize them.
 
     Args:
-        plan: The active layers.
+        plan: The active layers of isolation.
         readable: Paths that programs can read.
     """
     main = vars(sys.modules["__main__"])

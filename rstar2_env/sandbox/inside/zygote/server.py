@@ -47,7 +47,7 @@ class ZygoteServer:
 
     Args:
         control: Message socket to the warden.
-        plan: The active layers.
+        plan: The active layers of isolation.
         isolation: Applies the layers in each child.
     """
 

@@ -86,7 +86,7 @@ def settle(plan: IsolationPlan, readable: list[str]) -> None:
     """Prepare the memory layout for forking children. Call this last.
 
     Args:
-        plan: The active layers.
+        plan: The active layers of isolation.
         readable: Paths that programs can read.
     """
     from . import program, seeds

@@ -28,7 +28,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Watch:
-    """Limits on one process tree, enforced by checks; 0 means unlimited.
+    """Limits on one process tree, enforced by periodic checks; 0 means unlimited.
 
     Args:
         tasks: Maximum number of processes and threads.
@@ -88,8 +88,8 @@ class _TreeSum:
     """Sum of a resource over the processes of a tree. If a check has no time to read all of them, the next continues.
 
     Args:
-        read: Returns the amount of each object that one process uses, by the object's id (of a pipe, a file, or the
-            process itself); an object that several processes use counts once.
+        read: For a process id, returns a dict from the id of each object that the process uses (a pipe, a file, or the
+            process itself) to the amount to add for it; an object that several processes use counts once.
     """
 
     def __init__(self, read: Callable[[int], dict[int | str, int]]) -> None:
@@ -146,7 +146,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> dict[int | str, int]:
-    """Return the process id, mapped to the memory of the process in bytes, with shared pages counted proportionally."""
+    """Return ``{pid: bytes}``: the memory of the process, with shared pages counted proportionally."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             lines = [line for line in file if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))]
