@@ -125,7 +125,8 @@ def card(env_id: str) -> Card:
         env_id: A Gymnasium id or your own environment, as ``make_env`` takes it.
 
     Raises:
-        UnknownNameError: There is no such environment, or it is one of Gymnasium's own, which are not text.
+        UnknownNameError: There is no such environment, or it is one of Gymnasium's own, whose observations are not
+            text.
         MissingExtraError: The environment needs an extra that is not installed.
         ConfigurationError: The user's code does not define the environment.
     """

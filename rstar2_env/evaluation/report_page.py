@@ -28,7 +28,7 @@ def document(title: str, body: str) -> str:
 
     Args:
         title: Title and first heading, as plain text.
-        body: HTML whose texts are escaped.
+        body: HTML in which every text is already escaped (``escaped``).
     """
     title = escaped(title)
     return (
@@ -40,6 +40,6 @@ def document(title: str, body: str) -> str:
 
 
 def escaped(value: Any) -> str:
-    """Return a text escaped for HTML, with control and direction characters as code points."""
+    """Return ``str(value)`` escaped for HTML; control characters, also of text direction, become code points."""
     said = _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", str(value))
     return html.escape(said.encode("utf-8", "replace").decode("utf-8"), quote=True)

@@ -277,7 +277,10 @@ def _checked_sets(given: Any) -> Mapping[str, Any]:
 
 
 def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Merge a layer of options over another one; a new engine or agent drops the options of the previous one."""
+    """Return the options ``base``, overridden by ``over``; ``where`` names the origin of ``over`` in error messages.
+
+    If ``over`` names another engine or agent, the ``engine_options`` or ``agent_options`` of ``base`` are dropped.
+    """
     found = dict(base)
     for name in over:
         if name not in OPTIONS:

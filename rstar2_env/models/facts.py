@@ -19,7 +19,7 @@ class ModelFacts:
     """Properties of a model.
 
     Attributes:
-        path: The folder or the file.
+        path: The model's folder, or its GGUF file.
         kind: Architecture: ``model_type`` in ``config.json``, or ``general.architecture`` in GGUF.
         parameters: Number of parameters in the stored tensors; tied weights count once.
         bytes: Bytes of the stored tensors.

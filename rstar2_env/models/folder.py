@@ -27,7 +27,7 @@ def model_folder(model: Any) -> Any:
 
 
 def folder_of_gguf(model: Any) -> Any:
-    """Convert a GGUF file if necessary, and return its folder; return any other model unchanged and unchecked.
+    """Return the folder to which a GGUF file is converted (now, if not yet); return any other model unchanged.
 
     Raises:
         ConfigurationError: The GGUF file cannot be converted.

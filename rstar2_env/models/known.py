@@ -17,7 +17,7 @@ class KnownModel:
         package: Name of the Python package.
         version: Version of the package.
         wheel: File name of the wheel.
-        wheel_bytes: Size of the wheel.
+        wheel_bytes: Size of the wheel, in bytes.
         sha256: SHA-256 of the wheel.
         gguf: Path of the GGUF file in the wheel.
     """

@@ -65,7 +65,7 @@ def suggest(parameters: int, *, context: int | None = None, lora: bool = False) 
 
 
 def _between(parameters: int, small: float, large: float) -> float:
-    """Interpolate by a power law: ``small`` is the value at the first point, ``large`` the value at the second."""
+    """Interpolate by a power law between ``small``, for ``_SMALL`` parameters, and ``large``, for ``_LARGE``."""
     share = math.log(max(_SMALL, min(_LARGE, parameters)) / _SMALL) / math.log(_LARGE / _SMALL)
     return float(small * (large / small) ** share)
 

@@ -117,7 +117,7 @@ def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft |
 
 @dataclass(slots=True)
 class _Story:
-    """The events so far, in words and as an expression."""
+    """A word problem while it is generated: its events in words, their expression, and the value so far."""
 
     expression: str
     value: int
@@ -126,7 +126,7 @@ class _Story:
     wording: int = 0
 
     def start(self, rng: np.random.Generator, name: str, items: str, largest: int, *, rates: bool) -> None:
-        """Begin the story with a number of objects; with ``rates``, sometimes with bags of objects (a product)."""
+        """Begin the story: the person ``name`` has 2 to ``largest`` ``items``, or, with ``rates``, bags of items."""
         a = _between(rng, 2, largest)
         if rates and rng.integers(3) == 0:
             b = _factor(rng, largest)
@@ -137,7 +137,7 @@ class _Story:
             self.events.append(f"{name} has {a} {items}")
 
     def add(self, rng: np.random.Generator, kind: str, largest: int) -> bool:
-        """Add an event of a kind to the story of the problem; return ``False`` if no event of that kind fits."""
+        """Add an event of a kind ("gain", "loss", ...); return ``False`` if no event of that kind fits the value."""
         numbers: tuple[int, ...]
         if kind == "gain":
             numbers = (_between(rng, 2, largest),)

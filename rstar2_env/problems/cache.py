@@ -58,7 +58,7 @@ def stamp(path: Path) -> tuple[str, int, int] | None:
 
 
 def forget() -> None:
-    """Drop every source that is not referenced elsewhere."""
+    """Drop the cache's references to its sources, so that those not in use are freed."""
     with _lock:
         _recent.clear()
 

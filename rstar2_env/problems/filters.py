@@ -43,7 +43,8 @@ class Where:
 
     Attributes:
         field: Path of the field, outermost name first.
-        operator: One of the eight operators.
+        operator: ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, or ``~`` and ``!~`` (the text matches a regular
+            expression, or does not).
         value: The value that the field is compared with.
         length: Whether the field's length is compared.
     """

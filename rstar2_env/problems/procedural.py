@@ -61,9 +61,8 @@ class ProceduralSource:
 
     Attributes:
         name: The family with its options; every id begins with it, so that ids of different options differ.
-        draw: Draws an instance; it is pickled with the source. A ``functools.partial`` may bind ``split`` (to return
-            ``None`` early); a bound split that differs from the source's is replaced with the source's, so
-            ``dataclasses.replace(source, split=...)`` works.
+        draw: Draws an instance; it is pickled with the source. In a ``functools.partial`` that binds ``split``, the
+            bound value is always set to this source's split, also after ``dataclasses.replace(source, split=...)``.
         split: "train", "validation" or "test".
         seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
     """
@@ -134,7 +133,7 @@ class ProceduralSource:
 
 
 def split_of(key: str) -> str:
-    """The split of a key; the same on every machine and in every version of Python."""
+    """Return the split to which ``Draft.key`` assigns a problem; the same on every machine and in every Python."""
     tenth = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % 10
     return next(split for split, tenths in SPLITS.items() if tenth in tenths)
 

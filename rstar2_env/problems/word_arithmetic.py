@@ -99,7 +99,7 @@ def draw(
 
 @dataclass(slots=True)
 class _Story:
-    """The sentences so far, the lines of the program, and the value."""
+    """A word problem while it is generated: its sentences, the program that solves it, and the value so far."""
 
     known: Mapping[str, Sequence[str]]
     name: str
@@ -113,7 +113,7 @@ class _Story:
     used: list[str] = field(default_factory=list)
 
     def open(self, rng: np.random.Generator, *, packs: bool) -> None:
-        """Begin the story with a number of objects or, with ``packs``, with boxes of objects."""
+        """Begin the story with a number of objects or, if ``packs`` is true, with boxes of objects (a product)."""
         if packs:
             a, b = _between(rng, 2, 40), _between(rng, 2, 50)
             self._do(rng, "open_packs", (a, b), f"x={a}*{b}", a * b)
@@ -122,7 +122,7 @@ class _Story:
             self._do(rng, "open", (a,), f"x={a}", a)
 
     def add(self, rng: np.random.Generator, kind: str) -> bool:
-        """Add an event of a kind; return ``False`` if none of that kind fits."""
+        """Add an event of a kind ("gain", "loss", ...); return ``False`` if no event of that kind fits the value."""
         if kind in ("gain", "times"):
             a = _between(rng, 2, self.largest if kind == "gain" else 12)
             line, value = (f"x+={a}", self.value + a) if kind == "gain" else (f"x*={a}", self.value * a)
@@ -147,7 +147,7 @@ class _Story:
         return self._do(rng, kind, (a,), f"x//={a}", self.value // a)
 
     def say(self, rng: np.random.Generator, kind: str, numbers: Sequence[int] = ()) -> None:
-        """Add a sentence for an event of a kind."""
+        """Add a sentence for an event of a kind ("gain", "loss", ...) with the event's one or two numbers."""
         form = _pick(rng, self.known[kind])
         words = dict(zip("ab", numbers, strict=False))
         drawn = _CHOICE.sub(lambda found: _pick(rng, found[1].split("|")), form)

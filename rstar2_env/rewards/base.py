@@ -111,7 +111,7 @@ class GroupOutcome(Protocol):
 
     @property
     def task(self) -> str:
-        """Kind of problem, as the episodes name it."""
+        """``Episode.task`` of the group's episodes: the kind of their problem."""
         ...
 
     @property

@@ -24,7 +24,7 @@ class CleanSuccess(CheckedOptions):
 
     Attributes:
         cost: Largest amount that is subtracted, in [0, 1], so a correct episode never earns less than a wrong one.
-        no_call: p_err of an episode without a call, in [0, 1]; ``roc`` uses 0.5.
+        no_call: p_err of an episode without a call, in [0, 1]; GRPO-RoC uses 0.5.
     """
 
     cost: float = option(1.0, least=0, most=1)

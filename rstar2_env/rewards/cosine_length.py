@@ -29,7 +29,8 @@ class CosineLength:
         longest: The length at which the cosine ends, in tokens or characters; beyond it, the score is constant.
         of: ``"tokens"`` counts policy tokens, as open-rs does, and needs a trainer; ``"text"`` counts the characters of
             the policy's turns.
-        tokenizer: Tokenizer that counts the tokens of the text, or its folder or hub name.
+        tokenizer: Counts the tokens of the policy's turns, whatever ``of`` is: a tokenizer, or the folder or hub name
+            of one. ``None`` counts as ``of`` says.
     """
 
     longest: Count

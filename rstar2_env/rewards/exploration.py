@@ -50,7 +50,7 @@ class Exploration(CheckedOptions):
         return frozenset() if self.how == "length" else frozenset({"judge"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
-        """Return a number below 0 for length, or from 0 to 1 for creativity; ``None`` if the judge gives no mark."""
+        """Return a number below 0 for length, or from 0 to 1 for creativity; ``None`` if the judge states no number."""
         text = "\n\n".join(policy_texts(episode))
         if self.how == "creativity":
             return self._marked(text, ctx)

@@ -38,7 +38,7 @@ _PAPER_LIMIT = 16384
 
 @dataclass
 class Laser(CheckedOptions):
-    """A bonus for correct answers within a target length, fixed or by difficulty: LASER, -D, -DE (arXiv 2505.15612).
+    """A bonus for correct answers within a target length: LASER, LASER-D and LASER-DE (arXiv 2505.15612).
 
     Attributes:
         mode: Choice of the target length: ``"fixed"`` uses ``target``; ``"d"`` (LASER-D) and ``"de"`` (LASER-DE) choose
@@ -119,7 +119,7 @@ class Laser(CheckedOptions):
         return self.targets.get(_band(accuracy), self.limit or _PAPER_LIMIT)
 
     def _smallest(self, band: str) -> int:
-        """Compute the target length L_T of a band from the monitored answers."""
+        """Return the target length of a band of difficulty ("easy", "medium" or "hard"), from the latest groups."""
         limit = self.limit or _PAPER_LIMIT
         lengths = [length for name, _, each in self._seen if name == band for length in each]
         if not lengths:

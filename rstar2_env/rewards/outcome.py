@@ -21,7 +21,7 @@ class OutcomeReward:
     wrong: float = 0.0
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the score."""
+        """Return ``correct`` or ``wrong``."""
         return self.correct if episode.correct else self.wrong
 
 

@@ -78,7 +78,7 @@ class Process(CheckedOptions):
         return sum(bounded)
 
     def bounded(self, scores: Sequence[float]) -> list[float]:
-        """Return the bounded score of each step."""
+        """Return the score of each turn after the bound (clip or delta)."""
         if self.bound != "delta":
             scores = [min(score - self.eta, 0.0) for score in scores]
         if self.bound == "clip":

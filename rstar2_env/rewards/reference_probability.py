@@ -37,7 +37,10 @@ class ReferenceProbability(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "problem", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the reward r of the module's docstring, from 0 to 1."""
+        """Return the increase of the probability, or, without ``debias``, the probability; from 0 to 1.
+
+        An episode without the text ``lead`` in its last turn earns 0.
+        """
         gold = problem_of(ctx, "reference_probability").answer
         assert ctx.lm is not None  # guaranteed by ``needs``
         reasoning, found, _ = last_turn(episode).rpartition(self.lead)

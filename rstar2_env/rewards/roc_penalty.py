@@ -10,13 +10,13 @@ from rstar2_env.core.episode import Episode
 
 
 def tool_error_penalty(episode: Episode) -> float:
-    """Return ``p_err`` (Eq. 4): the share of calls whose status is an error, in [0, 1]; 0.5 without a call."""
+    """Return the paper's ``p_err``: the share of calls whose status is an error, in [0, 1]; 0.5 without a call."""
     share = episode.error_share
     return 0.5 if share is None else share
 
 
 def format_penalty(episode: Episode) -> float:
-    """Return ``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
+    """Return the paper's ``p_format``: 1 without an answer tag, else min(1, (number of tags - 1) / turns)."""
     if episode.answer_tags == 0:
         return 1.0
     return min(1.0, (episode.answer_tags - 1) / max(episode.turns, 1))

@@ -123,7 +123,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the ratio of the return after weight, gate and clip to the raw return; the weight if that is 0."""
+        """Return the ratio of the ``return`` component's value to the environment's return; its weight if that is 0."""
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
             paid[component.name] / whole if whole else component.weight

@@ -21,7 +21,7 @@ STEP_SCORES: Registry[StepScores] = Registry(
 
 
 def statuses(episode: Episode) -> list[float]:
-    """Return the share of successful calls in each turn; 1 without a call. It needs no model."""
+    """Return, for each turn, the share of its calls whose status is not an error; 1 for a turn without a call."""
     found = []
     for turn in episode.steps:
         counted = [status for status in turn.statuses if status.counts]

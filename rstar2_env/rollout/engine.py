@@ -83,9 +83,9 @@ class EngineStats:
 
     Attributes:
         running: Number of requests being computed.
-        waiting: Number of requests waiting for room.
+        waiting: Number of requests that wait because the batch or the KV cache is full.
         kv_usage: Fraction of the KV cache in use, 0 to 1.
-        preemptions: Number of times a request lost its cache to others and had to be recomputed.
+        preemptions: Number of times that a running request was stopped to free its cache for other requests.
         recomputed_tokens: Tokens recomputed because of preemptions; ``None`` if the engine does not report it.
         prompt_tokens: Tokens of prompts, including cached ones.
         cached_tokens: Prompt tokens that the prefix cache supplied.
@@ -112,7 +112,7 @@ class Seat(Protocol):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Generates turns from token ids. Concurrent requests run together; cancelling a request's task cancels it.
+    """Generates turns from token ids. Concurrent requests run together; cancelling a task cancels its request.
 
     An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and be a
     ``KeepsCaches``, a ``Scores`` and a ``ReportsCandidates``.
@@ -181,11 +181,11 @@ class EpisodeEngine(Protocol):
     """An engine that groups requests by episode.
 
     An episode is announced before its first turn, and its end is always reported, so that the engine can make the
-    episode wait for room, keep its cache between turns, and free the cache afterwards.
+    episode wait until its cache has room, keep that cache between turns, and free it afterwards.
     """
 
     def episode(self, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
-        """Return a seat for one episode; entering it may wait.
+        """Return a context manager that gives one episode access to the engine; entering it may wait for cache space.
 
         Args:
             prompt_tokens: Tokens of the prompt.
@@ -263,7 +263,9 @@ def most_after(prompt: int, engine: Engine, budget: int) -> int:
 
 
 def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
-    """Return a seat for one episode; an engine that is not an ``EpisodeEngine`` treats every turn separately.
+    """Return a context manager that gives one episode access to the engine (its ``Seat``).
+
+    An engine that is not an ``EpisodeEngine`` treats every turn separately.
 
     Args:
         engine: Engine that will generate the turns.

@@ -24,7 +24,7 @@ def check_adapter(name: str, config: object) -> None:
 
     Args:
         name: Folder or hub name of the adapter.
-        config: Its ``peft.PeftConfig``.
+        config: The adapter's ``peft.PeftConfig``.
 
     Raises:
         ConfigurationError: The configuration is for Megatron, whose module peft would import by the name in the file.

@@ -60,7 +60,7 @@ class Player(Closing):
         sampling: How to sample.
         budget: Limits of one episode.
         max_in_flight: Maximum number of episodes played at the same time.
-        envs: The environments.
+        envs: The pool that lends an environment to each episode.
 
     Raises:
         ConfigurationError: ``max_in_flight`` is not positive.

@@ -23,7 +23,7 @@ _MOST_TEXTS = 300
 
 
 class Traced:
-    """While ``on`` is true, records which paths are opened, examined or listed, and which variables are read."""
+    """While ``on`` is true, records the paths and the environment variables that this process reads."""
 
     def __init__(self) -> None:
         self.on = False
@@ -132,7 +132,7 @@ def number(raw: Any) -> float | None:
 
 
 def place_of(error: BaseException) -> str:
-    """Return file and line of the last traceback entry outside this file and the setup; "" if there is none."""
+    """Return file and line of the last traceback entry in another file than this one; "" if there is none."""
     place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -143,14 +143,19 @@ def place_of(error: BaseException) -> str:
 
 
 def fault_of(error: BaseException) -> str:
-    """Describe an error of the setup: its message, with its class and place unless this package raised it."""
+    """Describe an exception that the setup raised; for one of this package's own errors, by its message alone."""
     if any(base.__name__ == "Rstar2Error" for base in type(error).__mro__):
         return str(error)[:500]
     return f"{type(error).__name__}: {error}"[:500] + place_of(error)
 
 
 def graded(grade: Callable[..., Any], call: list[str]) -> dict[str, Any]:
-    """Call ``grade`` with the arguments in ``call`` (gold answer, answer, question); return the reply to the parent."""
+    """Call ``grade`` with the arguments in ``call`` (gold answer, answer, question).
+
+    Returns:
+        ``score`` (``None`` after an exception), ``error`` ("" without an exception), ``seconds`` (CPU time) and
+        ``wall`` (wall-clock seconds).
+    """
     began, wall = time.process_time(), time.monotonic()
     try:
         reply: dict[str, Any] = {"score": number(grade(*call)), "error": ""}
@@ -164,7 +169,7 @@ def graded(grade: Callable[..., Any], call: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Answer the parent's requests, one JSON object per line, until standard input ends."""
     requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
     replies = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)

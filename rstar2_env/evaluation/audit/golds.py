@@ -62,7 +62,7 @@ NUMBERS = ("integers", "decimals")
 
 
 def golds_of(name: str, seed: int) -> tuple[str, ...]:
-    """Return the gold answers of a class; for whole numbers and decimals, ten random ones are added."""
+    """Return the gold answers of the class ``name`` in ``CLASSES``, with up to ten random ones if it has numbers."""
     chance, fixed = Random(f"{name} {seed}"), CLASSES[name]
     drawn: list[str] = []
     if name == "integers":
@@ -76,10 +76,10 @@ _DRAWN = {("integers", False), ("decimals", True)}
 
 
 def respelled(name: str, gold: str) -> Iterator[tuple[str, str]]:
-    """Return (cause, answer) for each other spelling of a gold answer.
+    """Yield (cause, answer) for each other spelling of a gold answer; the cause names the change ("plus sign").
 
     Args:
-        name: The class of the gold answer.
+        name: The class of the gold answer, a key of ``CLASSES``.
         gold: The gold answer.
     """
     yield "spaces before", f"  {gold}"
@@ -115,10 +115,10 @@ def respelled(name: str, gold: str) -> Iterator[tuple[str, str]]:
 
 
 def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[str, str, str]]:
-    """Return (cause, gold, answer) for answers that are wrong.
+    """Yield (cause, gold, answer) for answers that are wrong; the cause names the mistake ("a digit appended").
 
     Args:
-        name: The class of the gold answers.
+        name: The class of the gold answers, a key of ``CLASSES``.
         golds: The gold answers.
         seed: Seed for choosing up to three other gold answers, which serve as wrong answers.
     """
@@ -134,7 +134,7 @@ def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[
 
 
 def hedges(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """Yield answers that state two gold answers at once, each as (kind of hedge, text)."""
+    """Yield texts that state two answers at once, each as (cause, text); the cause names the form ("two boxes")."""
     yield "two answers, joined by or", f"{first} or {second}"
     yield "two answers, with a comma", f"{first}, {second}"
     yield "two answers, side by side", f"{first} {second}"

@@ -35,11 +35,11 @@ class Drawn(Protocol):
 
     @property
     def baseline(self) -> DrawnRun:
-        """The baseline."""
+        """The run with which the other one is compared."""
 
     @property
     def other(self) -> DrawnRun:
-        """The run that is compared with it."""
+        """The run that is compared with the baseline."""
 
     @property
     def problems(self) -> int:

@@ -48,7 +48,7 @@ class AgentCrew:
         env: The first worker's environment.
         record: The agent's name and options, except options that do not affect its turns.
         determinism: Sentence that states whether the same seeds give the same episodes.
-        lacking: Requirements of reward components that an agent cannot meet: tokens and a policy.
+        lacking: The needs of reward components that an agent cannot meet, mapped to the reasons; see ``Crew``.
 
     Raises:
         ConfigurationError: The options do not fit.
@@ -173,5 +173,5 @@ def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[st
 
 
 def agent_name(agent: str | Callable[[], AnyAgent]) -> str:
-    """Return the name of an agent for results."""
+    """Return the name under which results list an agent: the given name, or the name of the given function."""
     return agent if isinstance(agent, str) else getattr(agent, "__qualname__", type(agent).__qualname__)

@@ -140,9 +140,9 @@ class EvalLog(Closing):
         """Write the figures of all episodes so far into the run's folder, if there is one.
 
         Args:
-            figures: The figures by name; ``None`` without data.
+            figures: The figures by name; a figure without data is ``None``.
             summary: Contents of ``summary.json``.
-            interrupted: Whether episodes are missing.
+            interrupted: Whether the evaluation stopped before all planned episodes were played.
         """
         if self._writer is not None and self.folder is not None:
             list_files(self.folder, SUMMARY_FILE)

@@ -26,10 +26,10 @@ class Task:
     """One episode to play.
 
     Attributes:
-        index: Number of the episode in the evaluation: start * samples + sample.
+        index: Number of the episode in the evaluation, from 0: ``start * samples + sample``.
         seed: Seed of the environment's ``reset``, the same for all samples of a start.
         problem: Problem of the episode; ``None`` leaves the choice to the environment.
-        start: Number of its start.
+        start: Number of the episode's start (a problem and a seed), from 0.
         sample: Number of the sample within its start, from 0.
         draws: Seed of the player's random draws; a different one for each sample.
     """

@@ -298,7 +298,7 @@ class PolicyCrew:
         return PlayedEpisode(task, episode, seconds, chain)
 
     def _check(self, episode: Episode) -> None:
-        """Raise ``NothingPlayedError`` if all of the first episodes failed."""
+        """Count an episode that ended; raise ``NothingPlayedError`` if all of the first ``_ENOUGH_FAILED`` failed."""
         self._ended += 1
         self._failed += episode.failed
         if self._ended == self._failed == _ENOUGH_FAILED:

@@ -35,7 +35,7 @@ def repeats_of(crew: Crew, plan: EvaluationPlan, first: dict[int, PolicyTexts]) 
     Args:
         crew: Plays the episodes.
         plan: The episodes of the evaluation.
-        first: The player's texts in the episodes to play again, by number.
+        first: The player's texts in the episodes to play again, by the number of the episode.
     """
     again: dict[int, PolicyTexts] = {}
 

@@ -161,7 +161,7 @@ def _reset_differences(episode: Episode, again: Episode) -> list[Difference]:
 
 
 def _differing(turn: int, *values: tuple[str, Any, Any]) -> list[Difference]:
-    """Return a difference for each name whose stored and new value differ."""
+    """Return a ``Difference`` for each triple (name, stored value, new value) whose values differ."""
     return [Difference(turn, name, stored, now) for name, stored, now in values if stored != now]
 
 

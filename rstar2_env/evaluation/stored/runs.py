@@ -32,7 +32,7 @@ class Stored:
     Attributes:
         name: Name of the run, as the user wrote it.
         run: Reader of the run's folder or file.
-        step: Training step after which they were played; 0 in an evaluation.
+        step: Training step after which the episodes were played; 0 in an evaluation.
     """
 
     name: str
@@ -70,7 +70,7 @@ def find_stored(written: str) -> Stored:
     """Find the held-out episodes that a name refers to.
 
     Args:
-        written: ``RUN`` or ``RUN@STEP``.
+        written: ``RUN@STEP``, or ``RUN`` for the last step with held-out episodes.
 
     Raises:
         ConfigurationError: There is no such run, or it has no held-out episodes after that step.

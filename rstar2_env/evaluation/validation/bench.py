@@ -150,7 +150,7 @@ class BenchEpisode:
         return [turn.action for turn in self.turns]
 
     def graded(self) -> tuple[Any, ...]:
-        """Return the reward, whether the answer is correct, the end, and the answer."""
+        """Return the return, whether the answer is correct, and ``end`` and ``answer`` from the last ``info``."""
         return self.reward, self.correct, self.last.get("end"), self.last.get("answer")
 
     def comparable(self) -> list[tuple[Any, ...]]:

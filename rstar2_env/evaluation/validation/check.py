@@ -36,7 +36,7 @@ class CheckFinding:
     """The finding of a check.
 
     Attributes:
-        ok: Whether the demand is met.
+        ok: Whether the environment meets the check's requirement.
         said: Sentence that states the finding.
         figures: Numbers by name.
         evidence: Episodes that show the finding.

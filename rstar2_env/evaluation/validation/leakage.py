@@ -69,7 +69,7 @@ def _marked(bench: Bench) -> BenchEpisode | None:
 
 
 def _holding(played: BenchEpisode) -> str:
-    """Return where the marker appears before the end of the episode ("the text of turn 2"); "" if it does not."""
+    """Return where the gold answer appears before the end of an episode ("the text of turn 2"); "" if nowhere."""
     gold = str(played.gold)
     places = [("the text that reset returns", played.question), ("the info that reset returns", canonical(played.info))]
     for number, turn in enumerate(_before_the_end(played), 1):

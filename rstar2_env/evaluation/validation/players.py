@@ -51,7 +51,7 @@ def guesser(view: View) -> str:
 
 
 def noise(view: View) -> str:
-    """Write scraps of mark-up in random order."""
+    """Write pieces of markup, such as tags, at random."""
     return " ".join(view.rng.choice(_NOISE) for _ in range(view.rng.randrange(1, 20)))
 
 
@@ -71,7 +71,7 @@ def caller(view: View) -> str:
 
 
 def prober(view: View) -> str:
-    """Call every tool once with the smallest arguments that fit, then give up."""
+    """Call every tool once with the smallest arguments that fit, then end with a turn that has no answer."""
     if view.turn < len(view.tools):
         return fitting_call(playing(view.env), view.tools[view.turn])
     return NO_ANSWER

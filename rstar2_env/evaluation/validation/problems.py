@@ -238,7 +238,7 @@ class _Checkers:
 
 
 class Checker:
-    """The four checks, in one environment.
+    """Checks problems, one by one, in one environment; ``CHECKED`` names the four checks.
 
     Args:
         env: The environment.
@@ -361,7 +361,7 @@ def _comparable(several: Iterable[BenchEpisode]) -> list[list[tuple[Any, ...]]]:
 
 
 def _outcome(played: BenchEpisode) -> str:
-    """Describe the end of an episode, for messages."""
+    """Describe how an episode ended, and the answer that was read, for the detail of a failed check."""
     info = played.last
     if "end" not in info:
         return "the episode continued"

@@ -21,12 +21,12 @@ _KINDS = ("after", "before", "boxed", "regex")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The origin of one field.
+    """Where a field of a problem is read from in a record: a path, and extractions from the text found there.
 
     Attributes:
         written: The text that the user wrote.
         path: Keys and indices, outermost first.
-        extractions: Kind and argument of each, in order.
+        extractions: Kind and argument of each extraction, in the order in which they are applied.
     """
 
     written: str

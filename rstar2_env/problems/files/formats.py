@@ -168,7 +168,12 @@ def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError
 
 
 def empty(what: str, seen: int) -> ProblemFormatError:
-    """Return the error for the source ``what`` if none of its records is left, of which ``seen`` were read."""
+    """Return the error for a source without a usable record.
+
+    Args:
+        what: Names the source in the message.
+        seen: Number of records that were read from it.
+    """
     if seen:
         return ProblemFormatError(
             f"None of the {seen} records of {what} is left: each lacks a question or an answer, or does "

@@ -39,11 +39,11 @@ class DatasetTable:
         return len(self._dataset)
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """One record, by its index."""
+        """Return the place, the number and the renamed columns of record ``index`` (from 0); see ``Table``."""
         return self._named(index, self._dataset[index])
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Every record in order; ``datasets`` decodes them in batches."""
+        """Yield what ``row`` returns for every record, in order; ``datasets`` decodes the records in batches."""
         return (self._named(index, record) for index, record in enumerate(self._dataset))
 
     def _named(self, index: int, record: Any) -> tuple[str, int, Any]:

@@ -82,8 +82,8 @@ class Shelf:
         Args:
             name: Name of the source in the pipeline.
             repository: ``owner/name``.
-            config: Its configuration, if there are several.
-            split: Its split.
+            config: Configuration of the data set, if there are several; otherwise ``None``.
+            split: Split of the data set, as the data set names it.
             columns: The columns to read.
             licence: The licence, as the data set's page states it.
 

@@ -59,9 +59,9 @@ class PrepareOptions(CheckedOptions):
         sources: The sources by name; a name does not contain ``/``.
         against: Benchmarks to decontaminate against (their split ``test``), each as ``load_problems`` accepts it.
         ngram: Length in words of the n-grams compared with benchmarks; shorter questions are compared as a whole.
-        integers: Keep only integer answers.
+        integers: Keep only problems with an integer answer.
         most_digits: Maximum number of digits of an integer answer; ``None`` for no bound.
-        verifiable: Keep only gold answers that the verifier can check.
+        verifiable: Keep only problems whose gold answer the verifier can check.
         least_length: Minimum number of characters of a question.
         most_length: Maximum number of characters of a question.
         unique: Keep each question once, and remove questions with different answers.

@@ -62,10 +62,10 @@ class TokenRun:
     """Consecutive new tokens of one sequence.
 
     Attributes:
-        slot: The slot of the sequence.
-        start: Position of its first new token in the pass.
-        count: Number of its tokens in the pass.
-        known: Number of earlier tokens of the sequence, which are in the cache.
+        slot: Index of the sequence's slot in the cache (``SlotCache``).
+        start: Index in the pass of the first new token.
+        count: Number of new tokens.
+        known: Number of earlier tokens of the sequence, whose keys and values are in the cache.
     """
 
     slot: int

@@ -135,7 +135,13 @@ def _merged(
 
 @contextmanager
 def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let a module compute with these tensors in the ``with`` block, not with its parameters, which may be shards."""
+    """In the ``with`` block, replace the parameters of ``part``, which may be shards, by the given tensors.
+
+    Args:
+        part: The module.
+        at: Name of the module, with which the names in ``tensors`` begin.
+        tensors: New values by the full names of the parameters; a parameter without one is kept.
+    """
     own: list[tuple[nn.Module, str, nn.Parameter]] = []
     for name, module in part.named_modules(prefix=at):
         for key, parameter in module.named_parameters(recurse=False):

@@ -184,7 +184,7 @@ class PackedBatch(RunningBatch):
         """Compute one forward pass, and sample a token for every request whose prompt is completely computed.
 
         Returns:
-            The requests that end with that token.
+            The requests that end with that token, each with the reason.
         """
         self._make_room(0, self._needed)
         budget = self._max_prefill_tokens
@@ -259,7 +259,7 @@ class PackedBatch(RunningBatch):
     def _look_up(self, start: _Start, taken: Sequence[CachedSequence | Request | None]) -> _Start:
         """Record in ``start`` the longest cached prefix of its request, and return ``start``.
 
-        Other requests will take over the slots of the sequences in ``taken``.
+        Other requests will take over the slots of the sequences in ``taken``, so this request can only copy from them.
         """
         if self._keeps:
             kept, common = self.pool.best(start.key, self._admitted)

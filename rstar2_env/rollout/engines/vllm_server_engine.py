@@ -266,7 +266,7 @@ class VllmServerEngine:
         self._http.close()
 
     def _renew(self, version: int) -> None:
-        """Record that every server has the weights of a version; called in the client's loop."""
+        """Record that every server has the weights ``version``; called in the event loop of the HTTP client."""
         self._version, self._renewed = version, True
         self._fleet.forget_prefixes()
 

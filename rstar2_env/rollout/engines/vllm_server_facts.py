@@ -24,7 +24,7 @@ class ServerFacts:
     Attributes:
         model: Name of the served model.
         max_model_len: Maximum number of tokens of a prompt and its turn together.
-        capacity: Number of tokens that fit into its KV cache; ``None`` if it does not report it.
+        capacity: Number of tokens that fit into the server's KV cache; ``None`` if the server does not report this.
         scaled: Whether the server computes log-probabilities from the logits divided by the temperature.
         full: Whether log-probabilities are normalized over all tokens, even with top-p and top-k.
     """
@@ -43,7 +43,7 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
         http: The HTTP client.
         base: The server's address.
         model: The model that it must serve; ``None`` means the first model in the server's list.
-        retries: Further attempts while it does not answer yet.
+        retries: Further attempts if the server does not answer yet.
 
     Raises:
         ServiceError: The server does not answer, or is not vLLM.

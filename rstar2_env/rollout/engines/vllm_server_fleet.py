@@ -49,11 +49,13 @@ class Server:
         base: Address of the server.
         facts: Properties of the server.
         in_flight: Number of requests that the server is running.
-        resting_until: Time before which the server gets no requests if another server can take them.
+        resting_until: Time (of ``time.monotonic``) before which the server gets requests only if no other server can
+            take them.
         up: Whether the server may get requests.
         why: The reason why the server is not up.
         losses: Number of times that the server was lost.
-        late_since: Time since which all health checks have timed out; ``None`` if the last one did not.
+        late_since: Time (of ``time.monotonic``) since which all health checks have timed out; ``None`` if the last
+            check did not time out.
     """
 
     base: str
@@ -249,7 +251,7 @@ class Fleet:
         self._change.set()
 
     async def look_at(self, server: Server) -> None:
-        """Check a server's health; it is lost if it cannot be reached, or if its checks timed out for ten minutes."""
+        """Check a server's health; call ``lost`` if it is unreachable, or if its checks timed out for ten minutes."""
         try:
             await self._ping(server)
         except ServiceError as error:
@@ -285,7 +287,7 @@ class Fleet:
 
 
 def chain_of(ids: Sequence[int]) -> list[int]:
-    """Return a hash for each complete block of ids; each hash covers all ids from the start to the end of its block."""
+    """Return a hash for each complete block of ``_BLOCK`` ids; it covers all ids up to the end of that block."""
     chain: list[int] = []
     before = 0
     for end in range(_BLOCK, len(ids) + 1, _BLOCK):

@@ -227,7 +227,10 @@ def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder:
 
 @contextmanager
 def _quiet_guest() -> Iterator[None]:
-    """Set the environment that vLLM needs, and restore the state of the process afterwards."""
+    """Set the environment variables that vLLM needs; after the block, undo what vLLM changed in this process.
+
+    Restored are the environment variables, the states of the random generators, and torch's number of threads.
+    """
     before = dict(os.environ)
     set_threads, threads = torch.set_num_threads, torch.get_num_threads()
     states = random.getstate(), np.random.get_state()

@@ -46,7 +46,7 @@ class SchedulingPolicy(Protocol):
     """
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Choose the engine for the first waiting episode, one of ``usable``; return ``None`` to let the episode wait.
+        """Return the index of an engine, one of ``usable``, for the first waiting episode; ``None`` lets it wait.
 
         A waiting episode is reconsidered after every change. If no episode runs on the usable engines, the policy must
         choose one of them; otherwise all episodes would wait forever.
@@ -195,7 +195,7 @@ class Static(_Counting):
     """Scheduling policy that assigns episodes to the engines round-robin; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the usable engine whose position is the episode's number modulo the number of usable engines."""
+        """Return the engine at position ``stay.number`` modulo the number of usable engines in ``usable``."""
         return usable[stay.number % len(usable)]
 
 
@@ -203,7 +203,7 @@ class LeastRequests(_Counting):
     """Scheduling policy that chooses the engine with the fewest episodes; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the engine with the fewest episodes."""
+        """Return the index of the usable engine with the fewest episodes."""
         return min(usable, key=self.episodes.__getitem__)
 
 

@@ -23,7 +23,7 @@ _NONSENSE = "qzxv"
 
 
 def marked(bench: AuditBench) -> Suspicions:
-    """Grade wrong answers with and without each marker; yield a suspicion if one is accepted only with a marker."""
+    """Yield a suspicion for wrong answers that are accepted only after a marker (``AuditBench.markers``)."""
     tried = 0
     for marker in bench.markers:
         for name, golds in bench.golds.items():

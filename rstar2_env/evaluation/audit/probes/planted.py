@@ -192,7 +192,10 @@ def _contents(bench: AuditBench, calls: Sequence[AuditCall]) -> Iterator[str]:
 def changed(
     bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], grades: Sequence[AuditGrade]
 ) -> AuditCall | None:
-    """Return the first call without an exception whose verdict differs from ``plain``; ``None`` if there is none."""
+    """Return the first call whose verdict in ``grades`` differs from that in ``plain``; ``None`` if none differs.
+
+    Calls that raised an exception are skipped.
+    """
     for call, was, grade in zip(calls, plain, grades, strict=True):
         if bench.paid(grade) != was and not grade.error:
             return call

@@ -72,7 +72,7 @@ HEAVY = (
 
 
 def times(bench: AuditBench) -> Suspicions:
-    """Yield at most two suspicions: an answer without a grade in time, and a pattern whose time grows too fast."""
+    """Yield at most two suspicions: an answer that is graded too slowly, and one whose time grows faster than it."""
     golds = _golds(bench)
     hung = [call for call, grade in bench.known.items() if grade.hung]
     for gold in golds:
@@ -109,9 +109,14 @@ def _patterns(bench: AuditBench) -> Iterator[str]:
 
 
 def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | None:
-    """Grade a pattern at doubling sizes; return a suspicion if the last doubling multiplies the time by ``_FACTOR``.
+    """Return a suspicion if doubling the length of an answer multiplies the time of its grade by ``_FACTOR``.
 
     If a grade exceeds the deadline, the suspicion is about that answer. Times too short to measure are ignored.
+
+    Args:
+        bench: The audit.
+        gold: A call with the gold answer; only its answer is replaced.
+        pattern: Python expression of an answer for the length ``n``.
     """
     seen: list[tuple[int, AuditGrade]] = []
     for size in _SIZES:

@@ -100,7 +100,16 @@ def import_lines(code: UserCodeName) -> str:
 
 
 def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the source of a call's arguments, chosen by the parameters' ``names``; ``what`` describes the function."""
+    """Return the source of the arguments of a call: which parameter takes the gold answer, the answer, the question.
+
+    Args:
+        code: The function.
+        what: Names of its parameters without a default (``needed``), and of its positional-only ones (``positional``).
+        names: Names of its parameters.
+
+    Raises:
+        ConfigurationError: The parameters do not fit.
+    """
     gold = next((name for name in names if name in GOLDS), None)
     if gold is None and "answer" in names and any(name in ANSWERS for name in names if name != "answer"):
         gold = "answer"  # another parameter takes the answer

@@ -42,7 +42,7 @@ def buckets(
 
     Args:
         weights: Names and tensors; each is valid until the next item.
-        most_bytes: Size of a bucket.
+        most_bytes: Maximum size of a bucket in bytes, except for a larger tensor.
         device: Device of the buffer; ``None`` means the device of the first tensor.
 
     Yields:
