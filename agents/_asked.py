@@ -29,11 +29,11 @@ from .base import AGENTS
 
 
 def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
-    """Create the inner agent of another agent.
+    """Create an inner agent: the agent from which an outer agent requests its texts.
 
     Args:
-        written: A name, optionally with options (``"policy:model=m"`` or ``"policy(model=m)"``); a class or function
-            that creates an agent; or an agent, which is copied.
+        written: The inner agent: its name, optionally with options (``"policy:model=m"`` or ``"policy(model=m)"``); a
+            class or function that creates it; or an agent, which is copied.
         dialect: The environment's dialect; passed to an agent that has an argument ``dialect``.
 
     Raises:
@@ -96,7 +96,7 @@ class Asked:
     """Makes requests to an inner agent, and counts its tokens.
 
     Args:
-        agent: The inner agent, as in ``inner_agent``.
+        agent: The inner agent, in any form that ``inner_agent`` accepts.
         dialect: The environment's dialect.
         tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
 
@@ -126,7 +126,7 @@ class Asked:
         """Return an ``Asked`` for another inner agent, with the same episode and the same token count.
 
         Args:
-            agent: The other agent, as in ``inner_agent``; ``None`` returns ``self``.
+            agent: The other agent, in any form that ``inner_agent`` accepts; ``None`` returns ``self``.
             dialect: The environment's dialect.
         """
         if agent is None:
@@ -152,7 +152,7 @@ class Asked:
 
     @property
     def spent(self) -> bool:
-        """Whether the budget is used up."""
+        """Whether the token budget of the episode is used up; always false without a budget."""
         return 0 < self._book.most <= self.tokens
 
     def tries(self, observation: str, info: Mapping[str, Any], most: int) -> Iterator[Try]:
@@ -213,7 +213,7 @@ class Asked:
             return ""
 
     def extend(self, one: Try, observation: str, info: Mapping[str, Any], begun: str) -> Try:
-        """Return a turn that begins with the given text and is completed by the inner agent.
+        """Let the inner agent complete the text ``begun``; return the candidate with the whole turn.
 
         An agent that can continue its own text has ``go_on(observation, info, begun)``, which returns the continuation.
         Any other agent receives the partial turn in the prompt.

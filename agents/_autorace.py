@@ -39,7 +39,7 @@ _LINE = re.compile(r"^\s*(\d+)\s*[.):]?\s*(.+?)\s*$", re.MULTILINE)
 
 
 class AutoRace:
-    """Grades a chain of thought by criteria.
+    """Asks the inner agent which criteria a chain of thought meets.
 
     Args:
         criteria: Criteria that a correct chain meets.
@@ -60,16 +60,16 @@ class AutoRace:
 def write_criteria(
     agent: Any, wrong: Sequence[tuple[str, str, str]], *, dialect: Dialect | str = "rstar2", seed: int = 0
 ) -> tuple[str, ...]:
-    """Let a model write criteria.
+    """Let a model derive grading criteria for ``AutoRace`` from wrong solutions.
 
     Args:
-        agent: The agent that writes the criteria: its name with options, or your own agent.
-        wrong: Some problems, each with its question, a wrong chain and a reference solution.
+        agent: The agent that writes the criteria: its name, optionally with options, or your own agent.
+        wrong: One tuple for each example problem: the question, a wrong chain of thought and a reference solution.
         dialect: The dialect of the agent.
         seed: Seed of the requests.
 
     Returns:
-        The criteria that the model lists; if it lists none, ``CRITERIA``.
+        The criteria that the model lists; if it lists none, the general criteria ``CRITERIA``.
     """
     asked = Asked(agent, dialect)
     asked.reset("", {}, seed=seed)

@@ -21,10 +21,10 @@ RIGHT = "{question}\n\nProposed solution:\n{turn}\n\nIs this solution right? Rep
 
 
 class Scorer(Protocol):
-    """Function that rates a turn; larger is better."""
+    """Function that rates a candidate turn for a question, with requests through ``asked``."""
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
-        """Return the score; larger is better."""
+        """Return the score of the turn; larger is better."""
         ...
 
 
@@ -49,7 +49,7 @@ def make_scorer(written: Any) -> Scorer:
 
 
 def share_of_yes(asked: Asked, prompt: str, votes: int) -> float:
-    """Return the share of ``votes`` replies to a prompt in which "yes" occurs before any "no", in [0, 1]."""
+    """Send a prompt ``votes`` times; return the share of replies in which "yes" occurs before any "no", in [0, 1]."""
     replies = [_YES.search(asked.ask(prompt)) for _ in range(votes)]
     return sum(reply is not None and reply[1] is not None for reply in replies) / votes
 
@@ -58,7 +58,7 @@ class SaysYes:
     """Scorer that asks the inner agent whether a solution is right.
 
     Args:
-        votes: Number of requests.
+        votes: Number of times that the question is asked.
     """
 
     @checked
@@ -66,7 +66,7 @@ class SaysYes:
         self._votes = votes
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
-        """Return the share of Yes replies."""
+        """Return the share of requests to which the inner agent replies Yes: the solution in the turn is right."""
         return share_of_yes(asked, RIGHT.format(question=question, turn=turn), self._votes)
 
 

@@ -66,7 +66,7 @@ class SelfConsistency(Asking):
 
 
 def winner(votes: list[str | None]) -> str | None:
-    """Return the most frequent vote; of equally frequent votes, the first; ``None`` if there is no vote."""
+    """Return the most frequent vote that is not ``None`` (on a tie, the first), or ``None`` if there is none."""
     counts = Counter(vote for vote in votes if vote is not None)
     return max(counts, key=lambda vote: counts[vote], default=None)
 

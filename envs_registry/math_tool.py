@@ -73,7 +73,7 @@ class MathToolEnv(ToolEnv):
         traceback: Whether to show the whole traceback of an exception, or only its last line.
         verifier: Decides whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
             ``"model:url=...,model=..."``, your own code, or a ``Verifier``; see docs/verification.md.
-        verify_timeout_s: Seconds that a worker may compute to compare an answer by rules.
+        verify_timeout_s: Maximum time, in seconds, to compare an answer with the gold answer by rules.
         **options: Arguments of ``ToolEnv``: ``split``, ``max_turns``, ``max_tokens``, ``max_seconds``, ...
 
     Raises:

@@ -213,7 +213,7 @@ class MixtureEnv(gym.Env[str, str]):
             env.close()
 
     def oracle_turn(self) -> str:
-        """Return the next turn of the reference player of the source's environment, which knows the answer."""
+        """Return the next turn of the source environment's reference player; if it has none, play the gold answer."""
         own = getattr(self._env.unwrapped, "oracle_turn", None)
         return str(own()) if callable(own) else self.dialect.format_answer(self.problem.answer)
 

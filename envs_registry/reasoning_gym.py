@@ -79,7 +79,7 @@ class ReasoningGymEnv(AdaptedEnv):
         dataset: Name of the generator ("leg_counting", "sudoku", ...).
         config: Options of the generator, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
         partial_scores: Use reasoning-gym's partial scores as the reward.
-        split: "train", "validation" or "test"; a hash of the question decides.
+        split: "train", "validation" or "test"; a hash of the question decides to which split it belongs.
         tools: Tools that the policy may call before it answers: ``Tool`` objects, the name ``"python"``, or an MCP
             server (``mcp:./server.py``).
         **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...

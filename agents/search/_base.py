@@ -70,7 +70,7 @@ class Thinker(Asking):
         return None if match is None else match[1].strip()
 
     def conclude(self, prompt: str) -> str:
-        """Ask for an answer, even if the budget is used up, and return it; if none is marked, return the last line."""
+        """Request an answer, even if the budget is used up; return it, or the reply's last line if none is marked."""
         reply = self._asked.ask(prompt, always=True)
         found = self.read(reply)
         if found is not None:

@@ -38,7 +38,7 @@ class ThoughtChain:
     Attributes:
         question: The question to answer.
         steps: The steps, each a line.
-        sure: Confidence in the last step's outcome: the share of predictions that agree on it.
+        sure: Confidence in the last step's outcome: the share of predictions that agree on it, in [0, 1].
         answer: The answer, if the last step gives one.
     """
 
@@ -54,7 +54,9 @@ class ThoughtChain:
 
 
 class ChainWorld:
-    """World model and guide of a search over chains of steps that a model proposes; every step has reward 0.
+    """Defines a tree search over chains of reasoning steps: its states, actions and rewards.
+
+    The model proposes the steps. Every step has reward 0, unless a subclass overrides the reward.
 
     Args:
         thinker: The agent that makes requests and parses answers.
@@ -85,7 +87,7 @@ class ChainWorld:
         return ThoughtChain(self.question)
 
     def is_terminal(self, state: ThoughtChain) -> bool:
-        """Return whether there is an answer."""
+        """Return whether the chain has an answer."""
         return state.answer is not None
 
     def get_actions(self, state: ThoughtChain) -> Sequence[str]:
@@ -134,7 +136,7 @@ def promise(reply: str) -> float:
 
 
 def ends(found: Found[ThoughtChain, str]) -> list[tuple[ThoughtChain, float]]:
-    """Return every chain with an answer in the tree of a search, with the sum of the rewards of its steps."""
+    """Return every chain with an answer in a search tree, each with the total reward of its steps."""
     return [
         (node.state, sum(one.reward for one in node.path()))
         for node in found.root.walk()

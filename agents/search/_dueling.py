@@ -40,7 +40,10 @@ def q_values(weights: NetworkWeights, scores: np.ndarray[Any, Any]) -> np.ndarra
 
     Args:
         weights: Weights of the network, by the names in ``SHAPES``.
-        scores: Seven numbers from 1 to 3 along the last dimension.
+        scores: The seven scores that the model gives its own work, from 1 to 3, shape (..., 7).
+
+    Returns:
+        The Q-values, shape (..., 5).
     """
     hidden = np.maximum(0.0, _linear(weights, "features", (np.asarray(scores, np.float32) - 2.0)))
     value, advantage = (

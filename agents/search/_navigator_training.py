@@ -30,11 +30,11 @@ class Learning(CheckedOptions):
 
     Attributes:
         episodes: Number of episodes to play.
-        gamma: Discount factor per block.
+        gamma: Discount factor per reasoning block.
         lr: Learning rate of Adam.
-        batch: Number of transitions in an update.
+        batch: Number of transitions (block choices, drawn from all episodes so far) in an update.
         updates: Number of updates after each episode.
-        copy_every: Number of updates between two copies of the network.
+        copy_every: Number of updates after which the target network is replaced by a copy of the trained network.
         explore: Share of the episodes over which the probability of a random block falls from 1 to ``least_random``.
         least_random: Probability of a random block in the remaining episodes.
     """
@@ -50,10 +50,10 @@ class Learning(CheckedOptions):
 
 
 def learn(play: PlayEpisode, learning: Learning | None = None, *, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-    """Train a network that chooses blocks.
+    """Train a network that chooses the next reasoning block.
 
     Args:
-        play: Function that plays one episode with a given chooser of blocks.
+        play: Function that plays one episode with the given function for choosing blocks, and returns the reward.
         learning: Training options.
         seed: Seed of weights, exploration and batches; the seeds of the episodes are ``seed``, ``seed + 1``, ....
 

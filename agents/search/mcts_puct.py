@@ -43,7 +43,7 @@ class ValuedWorld(ChainWorld):
 
 
 class MctsPuct(Thinker):
-    """Searches chains of thought by MCTS-PUCT, with a value model and a process model (x1).
+    """Searches chains of thought by MCTS-PUCT, with a value model and a process model, as in the framework x1.
 
     Args:
         agent: The agent that proposes: its name with options, or your own.

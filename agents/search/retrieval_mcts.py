@@ -31,8 +31,8 @@ class RetrievalMcts(RapMcts):
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.
-        solved: Solved problems: a file of JSON lines with ``question``, ``template`` and ``steps``, or a
-            list; ``None`` retrieves nothing.
+        solved: Solved problems: a JSONL file or a list of dicts, with the keys ``question`` and ``template`` (the
+            method in words) or ``steps`` (a list of strings) or both; ``None`` retrieves nothing.
         templates: Maximum number of similar problems to show.
         steps: Maximum number of similar steps to show.
         iterations: Number of descents from the root.

@@ -152,8 +152,8 @@ def export_env(
 
     Raises:
         UnknownNameError: There is no such framework or environment.
-        ConfigurationError: An option does not fit or JSON cannot hold it, the environment is in a user's file, or the
-            folder holds something else.
+        ConfigurationError: An option is invalid or not JSON-serializable, the environment is defined in a user's file,
+            or the folder holds something other than an export.
     """
     if to not in TARGETS:
         raise UnknownNameError("export framework", to, TARGETS)

@@ -101,7 +101,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
     Args:
         make: Function that makes the environment.
-        plan: The plan with the episodes, which sample ids identify.
+        plan: The episodes of the evaluation; the id of an Inspect sample is the index of its episode, from 0.
         dialect: The environment's dialect.
         native: Whether the model receives the environment's tools as its own.
     """
@@ -147,7 +147,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
 def reward() -> Any:
-    """Return a scorer whose score is the episode's reward; episodes that do not measure the model are unscored."""
+    """Return a scorer whose score is the episode's reward; episodes ended by a failure are unscored."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.metadata[KEPT]

@@ -63,7 +63,7 @@ def dataset(**_):
 
 
 def files(what: Exported) -> dict[str, str]:
-    """Return the files of a task.
+    """Return the text of each file of a task, by its name.
 
     Raises:
         ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
@@ -86,6 +86,6 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
         results: List with the model's text as its first element.
 
     Returns:
-        The metrics; empty if a failure outside the model ended the episode, so that every mean leaves it out.
+        The metrics of ``grade_single_turn``; {} excludes the problem from every mean.
     """
     return grade_single_turn(doc, str(results[0]))

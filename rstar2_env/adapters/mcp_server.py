@@ -313,7 +313,11 @@ class EpisodeDesk:
             raise
 
     def _abandoned(self) -> gym.Env[str, str]:
-        """End the episode that has been unused longest, and return its environment."""
+        """End the running episode that has been unused longest, and return its environment.
+
+        Raises:
+            ValueError: That episode was used less than ``timeout_s`` ago, or is in use.
+        """
         running = [one for one in self._episodes.values() if one.env is not None]
         oldest = min(running, key=lambda one: one.used, default=None)
         if (
@@ -352,7 +356,7 @@ def _structured(result: ToolResult, json_results: bool) -> dict[str, Any]:
 
 
 def _serve_stdio(server: Any) -> None:
-    """Serve in a daemon thread, so that Ctrl-C ends the program at once, although a read of standard input waits."""
+    """Serve in a daemon thread, so that Ctrl-C ends the program at once, even while it waits for standard input."""
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):

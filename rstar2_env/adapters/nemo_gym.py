@@ -197,7 +197,7 @@ class NemoGymEnv(ForeignEnv):
 
     Args:
         url: Address of the server.
-        rows: Rows of its data set.
+        rows: Rows of the server's data set, each a dict with ``responses_create_params``; an episode plays one row.
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.
         full_reward: Minimum return at which an episode counts as solved.

@@ -113,7 +113,7 @@ class OpenEnvServed(Environment):
             **unknown: Rejected.
 
         Raises:
-            ConfigurationError: There is another argument, or the environment rejects the options.
+            ConfigurationError: ``unknown`` is not empty, or the environment rejects the options.
         """
         if unknown:
             raise ConfigurationError(

@@ -85,7 +85,7 @@ class SkyRLServed(BaseTextEnv):
         self._served.env.close()
 
     def get_metrics(self) -> dict[str, Any]:
-        """Return metrics of the episode, which skyrl-gym averages."""
+        """Return the episode's ``turns``, ``tool_calls``, ``tool_errors`` and ``correct``, which skyrl-gym averages."""
         episode = self._served.episode
         return {
             "turns": self.turns,

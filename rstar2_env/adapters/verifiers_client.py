@@ -58,7 +58,7 @@ class VerifiersEnv(ForeignEnv):
         full_reward: Minimum reward at which an episode counts as solved.
 
     Raises:
-        ConfigurationError: There is no such taskset, its configuration does not fit, or it has several seats.
+        ConfigurationError: There is no such taskset, its configuration is invalid, or it has several players.
     """
 
     held: ClassVar[tuple[str, ...]] = ("_session",)

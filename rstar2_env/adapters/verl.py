@@ -43,8 +43,8 @@ class Trajectory(ServedEnv):
     """An environment during one trajectory of verl.
 
     Args:
-        config: ``env``, and optionally ``options`` and ``wrappers``, as for ``make_env``.
-        start: Arguments of ``reset``: ``seed`` or ``problem_id``.
+        config: Dict with the key ``env``, and optionally ``options`` and ``wrappers``, as for ``make_env``.
+        start: Dict with the key ``seed`` or ``problem_id``, which selects the problem.
     """
 
     def __init__(self, config: Mapping[str, Any], start: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ class EnvTool(BaseTool):
     ``agent_data`` and is closed with it. The statuses of the calls are in ``agent_data.extra_fields["rstar2"]``.
 
     Args:
-        config: ``env``, ``tool`` (if the environment has several), ``options``, ``wrappers``.
+        config: Dict with the keys ``env``, ``tool`` (if the environment has several), ``options``, ``wrappers``.
         tool_schema: Schema of the tool; ``None`` uses the environment's own schema.
 
     Raises:
@@ -138,7 +138,7 @@ class EnvInteraction(BaseInteraction):
     """An environment that plays the user in a conversation of verl (verl up to 0.7).
 
     Args:
-        config: ``env``, ``options``, ``wrappers``.
+        config: Dict with the keys ``env``, ``options``, ``wrappers``.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:

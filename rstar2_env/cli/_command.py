@@ -74,7 +74,7 @@ class _PlainSwitches:
 
 
 class CliGroup(_PlainSwitches, TyperGroup):
-    """The group of all subcommands, which accepts the forms and the old names of ``rstar2_env.cli._calls``."""
+    """The group of all subcommands; also accepts the flag forms and old names in ``rstar2_env.cli._calls``."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; report a wrong argument in the same style as all other errors."""
@@ -185,7 +185,7 @@ def _by_name(parameters: Iterable[Any]) -> dict[str, Any]:
 
 
 def _reason_against(typed: Iterable[TypedOption], known: Collection[str]) -> str:
-    """Return why the options, as typed, must be a mistake; empty if there is no reason to think so.
+    """Return an error message if an option lacks its value, or has two different values; otherwise "".
 
     Args:
         typed: The options on the command line.
@@ -244,7 +244,10 @@ def example(line: str) -> str:
 
 
 def _bounds(ctx: typer.Context) -> AbstractContextManager[None]:
-    """Return a context in which only typed arguments may name code to import; with ``--trust``, all texts may."""
+    """Return a context in which code is imported only from where the user's arguments name it.
+
+    With ``--trust``, files (such as a run's configuration) may name code to import too.
+    """
     values = (value for name, value in ctx.params.items() if is_typed(ctx, name))
     typed = [text for value in values for text in _texts(value)]
     command = ctx.command_path.partition(" ")[2]

@@ -33,7 +33,12 @@ def by_playing(
     playing: dict[str, Any],
     worked: dict[str, Any],
 ) -> None:
-    """Let a model or an agent solve problems, write traces of the correct episodes, and print the counts."""
+    """Let a model or an agent solve problems, write traces of the correct episodes, and print the counts.
+
+    The arguments are the values of the flags of ``rstar2 traces`` with the same names. Of the dicts, ``player`` has the
+    flags that define the player, as for ``_player_options``; ``playing`` those that limit the episodes and select the
+    traces, such as ``tries``; and ``worked`` the options of traces from worked solutions, such as ``error_rate``.
+    """
     from dataclasses import fields
 
     from rstar2_env.cli._command import flag

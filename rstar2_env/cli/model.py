@@ -131,7 +131,10 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return the bytes that rollouts and training in float32 need, and the bytes of memory of this machine, by name."""
+    """Return sizes in bytes: the memory of this ``machine``, and the needs of ``play``, ``train``, ``train_lora``.
+
+    The needs are for float32. The result is {} if the architecture of the model is unknown.
+    """
     from rstar2_env.core.errors import ConfigurationError
 
     architectures, device = import_trainers("plan.architecture"), import_trainers("plan.device").device_of("cpu")

@@ -82,8 +82,8 @@ class Episode:
         shown: The user's message that the episode was played with, if it differs from the message in ``messages``,
             which is used for training.
         shown_ids: Token ids of the prompt with ``shown``; empty if the episode was played with ``prompt_ids``.
-        parent: Number, in the group, of the episode that this one branched from, and position of the first token that
-            is not shared; ``None`` for an episode that was played from ``reset``.
+        parent: Index (from 0, in the group) of the episode that this one branched from, and position in
+            ``completion_ids`` of the first token that they do not share; ``None`` for an episode played from ``reset``.
         usage: Cost of the turns, if the player counts it: ``requests``, ``cached`` (requests answered from a cache),
             ``prompt_tokens``, ``completion_tokens``, ``cost``.
         measured: Measurements of a trainer, by name: one number per token or per turn. Not recorded.

@@ -33,8 +33,8 @@ class Figure:
         numerator: Name of a count, one of ``COUNTS``.
         denominator: Name of the count to divide by.
         label: Label of the figure in a summary; empty if summaries do not show it.
-        unit: Unit of the figure; a ``share`` is shown in percent.
-        better: Direction of an improvement; empty if neither direction is better.
+        unit: Unit of the figure; a ``share`` is a number from 0 to 1, shown in percent.
+        better: ``higher`` or ``lower`` if such a value is better; empty if neither is.
         each_step: Whether training logs the figure at every step.
         meaning: Description of the figure: a noun phrase that ends with a full stop.
     """

@@ -67,7 +67,7 @@ def gguf_hint(path: Path) -> str:
 
 
 def _check_run(folder: Path) -> None:
-    """Check that a folder is not the folder of a run, which has its model in a subfolder."""
+    """Raise a ``ConfigurationError`` for a run's folder: its models are in the subfolders ``best`` and ``final``."""
     inside = [folder / name for name in ("best", "final") if (folder / name).is_dir()]
     if inside and (folder / RUN_FILE).is_file() and not any(folder.glob("*.safetensors")):
         raise ConfigurationError(
@@ -78,7 +78,7 @@ def _check_run(folder: Path) -> None:
 
 
 def _check_base(folder: Path) -> None:
-    """Check that the base model of a folder's adapter exists."""
+    """Raise a ``ConfigurationError`` if the folder holds an adapter whose base model does not exist."""
     try:
         record = json.loads((folder / "adapter_config.json").read_text("utf-8"))
     except OSError:

@@ -21,8 +21,9 @@ class Metric:
     """A metric of a run.
 
     Attributes:
-        names: Its names. A word in capitals stands for any text, such as the name of a status.
-        unit: Its unit; ``share`` is a number from 0 to 1.
+        names: Names under which a run records the metric. A word in capitals stands for any text, such as the name of a
+            status.
+        unit: Unit of the metric; ``share`` is a number from 0 to 1.
         meaning: Description of the metric.
         healthy: Its healthy range, or the reason why there is no general range; empty if the rules of the checks that
             read the metric state everything.

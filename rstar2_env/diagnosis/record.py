@@ -25,7 +25,7 @@ class EpisodeDigest:
 
     Attributes:
         key: Key of the episode in the viewer, such as ``train-3-17``.
-        step: The step for which the episode was played; for an evaluation, the step before it.
+        step: The step for which the episode was played; for an evaluation, the last step before the evaluation.
         rank: Rank of the process that wrote the episode.
         group: Number of the episode's group; in an evaluation, the number of the episode.
         round: Number of the round in which the group was played; a step plays further rounds if too few groups are

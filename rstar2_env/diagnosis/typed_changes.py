@@ -87,7 +87,10 @@ def _of_part(run: RunRecord, kind: str, *rest: str) -> Any:
 
 
 def _own(run: RunRecord, name: str) -> float | None:
-    """Return an option's number in a run; if the learning rate is not an option, return its largest recorded value."""
+    """Return an option's number in a run; ``None`` if it has none.
+
+    If the options do not include the learning rate, its largest recorded value is returned.
+    """
     value = _recorded(run, name)
     if value is None and name == "optim.learning_rate":
         value = max((rate for _, rate in run.series("learning_rate")), default=None)

@@ -107,7 +107,7 @@ class SandboxState(CheckedOptions):
 
 @dataclass(frozen=True)
 class Folder(CheckedOptions):
-    """The folder for runs: the nearest existing folder, its disk and its clock."""
+    """The folder for runs, or its nearest existing parent, with the state of its disk and clock."""
 
     path: str = ""
     writable: bool = True

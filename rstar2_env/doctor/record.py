@@ -310,7 +310,10 @@ def _bounds() -> ProcessLimits:
 
 
 def _control_group() -> tuple[int, int, float, int]:
-    """Return the version of control groups, and the limits of this process's group: memory, cores, processes."""
+    """Return the version of control groups (1 or 2; 0 for none), and this process's limits; -1 means no limit.
+
+    The limits are the memory in bytes, the number of cores and the number of processes.
+    """
     root = Path("/sys/fs/cgroup")
     own: dict[str, str] = {}
     for line in _read("/proc/self/cgroup").splitlines():
@@ -331,7 +334,7 @@ def _control_group() -> tuple[int, int, float, int]:
 
 
 def _limit(text: str) -> int:
-    """Parse a limit of a control group; -1 if there is none."""
+    """Parse a limit of a control group; return -1 if the text states none."""
     return int(text) if text.isdigit() and int(text) < _UNLIMITED else -1
 
 

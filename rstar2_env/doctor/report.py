@@ -52,7 +52,7 @@ def report(
     run: Run | None = None,
     proof: Sequence[tuple[str, ...]] = (),
 ) -> str:
-    """Render the form as Markdown.
+    """Fill in the form docs/gpu-report.md, and return it as Markdown.
 
     Args:
         machine: The state of the machine; without it, the cells about the machine stay empty.

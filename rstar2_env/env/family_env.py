@@ -23,7 +23,7 @@ class FamilyEnv(ToolEnv):
 
     Attributes:
         family_class: The class that an author wrote, such as a ``Puzzle`` or a ``Game``.
-        random_baseline: Mean reward of a random player with the default knobs.
+        random_baseline: Mean reward of a random player at the default difficulty.
         shared: The sections of the specification that all families of the kind (puzzles, games) share.
         arguments: The last section of the specification, which describes the arguments.
     """

@@ -40,7 +40,7 @@ def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = F
         The number of trajectories.
 
     Raises:
-        ConfigurationError: There is no such run, it has no episodes, or the folder must not be written.
+        ConfigurationError: There is no such run, it has no episodes, or ``out`` is neither new nor empty.
         RecordFormatError: A line of the run is not an episode.
     """
     folder, found = Path(out), read_run(run)
@@ -69,7 +69,7 @@ class ImportedFiles:
     Attributes:
         episodes: The file with all episodes.
         traces: The file with the traces for supervised fine-tuning (a cold start).
-        counts: Number of ``episodes`` and ``traces``.
+        counts: Number of episodes and of traces, by the keys ``episodes`` and ``traces``.
     """
 
     episodes: Path
@@ -94,7 +94,7 @@ def import_trajectories(
 
     Args:
         files: Files with one trajectory (``.json``) or one per line (``.jsonl``), or folders of such files.
-        out: The file of the traces.
+        out: The JSONL file to which the traces are written.
         source: Format of the files, one of ``FORMATS``.
         env: Name of the environment to record for the episodes; environments named in the files are ignored.
         overwrite: Replace earlier files.
@@ -169,7 +169,13 @@ def _refused(constant: str) -> Any:
 
 
 def _trace(one: Imported, index: int, source: str) -> dict[str, Any] | None:
-    """Return the trace of a trajectory; ``None`` if it must not be trained on."""
+    """Return the trace of a trajectory; ``None`` if it must not be trained on.
+
+    Args:
+        one: The imported trajectory.
+        index: Index of the trace in the output file, from 0.
+        source: Format of the trajectory, one of ``FORMATS``.
+    """
     episode = one.entry.episode
     if not episode.available or not any(one.trained) or (one.graded and not episode.correct):
         return None

@@ -110,7 +110,7 @@ class _Steps:
         self._add_tokens(item, place)
 
     def add_message(self, source: str, text: str, *, copied: bool) -> None:
-        """Add a message; the policy's message joins the last step if that is a reply with nothing but reasoning."""
+        """Add a message as a new step; the policy's message joins the step before it if this has only reasoning."""
         if source == "agent":
             self._reply(copied, lambda step: not {"message", "tool_calls", "observation"} & set(step))
             self.made[-1]["message"] = text

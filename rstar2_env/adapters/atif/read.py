@@ -148,9 +148,9 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_row(trajectory: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the token row of a checked trajectory, from its metrics; ``None`` if they do not form one row.
+    """Return all tokens of a checked trajectory as one row, from its steps' metrics; ``None`` if that is impossible.
 
-    They form one row if no step lacks tokens and every prompt begins with all tokens of the earlier steps.
+    It is possible if no step lacks tokens and every prompt begins with all tokens of the earlier steps.
     """
     row: dict[str, Any] | None = None
     for place, step in objects(trajectory, "steps", ""):
@@ -185,7 +185,7 @@ def _is_context(step: Mapping[str, Any]) -> bool:
 
 
 def _reward(trajectory: Mapping[str, Any]) -> float | None:
-    """Return the reward in the ``extra`` objects of a trajectory, since the format has no field for rewards."""
+    """Return the reward from a trajectory's ``extra`` objects (the format has no field for it), or ``None``."""
     final = optional(trajectory, "final_metrics", "", read.mapping) or {}
     for place, holder in (("final_metrics.extra", final), ("extra", trajectory)):
         extra = optional(holder, "extra", place.rpartition(".")[0], read.mapping) or {}

@@ -39,7 +39,7 @@ class Opening:
     Attributes:
         text: The user's first message.
         system: The system message.
-        info: Entries of ``info`` in addition to the keys of the contract.
+        info: Entries of ``info`` in addition to the keys that every environment of this package has.
     """
 
     text: str
@@ -59,7 +59,7 @@ class TurnReply:
         answer: The answer, if the other framework reports it.
         role: Role of the text.
         calls: Records of the turn's calls, as ``info["tool_calls"]`` holds them.
-        info: Entries of ``info`` in addition to the keys of the contract.
+        info: Entries of ``info`` in addition to the keys that every environment of this package has.
     """
 
     text: str = ""
@@ -73,7 +73,7 @@ class TurnReply:
 
     @classmethod
     def from_info(cls, text: str, reward: float, end: End | None, info: Mapping[str, Any]) -> Self:
-        """Make a reply from an ``info`` that may have the keys of the contract.
+        """Make a reply from an ``info`` that may have the keys that every environment of this package has.
 
         Args:
             text: The next observation.

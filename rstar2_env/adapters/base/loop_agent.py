@@ -48,14 +48,17 @@ class Loop(Protocol):
 
 
 class AbandonedError(BaseException):
-    """Unwinds a loop whose episode is over. Not an ``Exception``: frameworks show an ``Exception`` to the model."""
+    """Raised in a framework's loop whose episode is over, to end the loop.
+
+    It is not an ``Exception``, because frameworks catch an ``Exception`` and show it to the model.
+    """
 
 
 class LoopAgent:
     """Plays with an agent of another framework.
 
     Args:
-        start: Starts the other framework's agent for an episode.
+        start: Function that starts the other framework's agent for an episode.
         dialect: The environment's dialect.
         native: Whether the agent receives the environment's tools as its own. If not, the system message describes the
             tools, and the agent's texts are played unchanged.
@@ -154,7 +157,7 @@ class RunningLoop:
         return result
 
     def begin(self, start: StartLoop) -> None:
-        """Start the framework's loop in its thread."""
+        """Start the framework's loop in a new thread."""
         threading.Thread(target=self._main, args=(start,), name="their loop", daemon=True).start()
 
     def go_on(self, text: str) -> tuple[str | None, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's ``content``: a string, a list of parts, or ``None``."""
+    """Return the text of a message's ``content``, which is a string, a list of parts, or ``None`` (no text, "")."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))

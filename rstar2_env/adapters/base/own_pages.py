@@ -20,7 +20,7 @@ _POLICY_VIOLATION = 1008
 
 
 class OwnPages:
-    """Middleware that refuses requests of foreign pages.
+    """Middleware that refuses requests that web pages of other sites send.
 
     Args:
         app: The guarded application.

@@ -51,7 +51,10 @@ def serve_app(
 
 @contextmanager
 def _handling_sigterm(server: uvicorn.Server) -> Iterator[None]:
-    """Let SIGTERM end only the server: uvicorn raises it again afterwards, which would end the process."""
+    """Let SIGTERM stop only the server.
+
+    uvicorn raises the signal again after the server has stopped. Without this handler, that would end the process.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -60,7 +60,7 @@ def grade_single_turn(doc: Mapping[str, Any], turn: str) -> dict[str, float]:
         turn: The text to grade.
 
     Returns:
-        The metrics; empty if the episode does not count, because a failure outside the model ended it.
+        The metrics ``reward``, ``correct`` and ``no_answer`` (0 or 1); {} if the episode is ``unavailable``.
     """
     env, problem = _env(doc["env"], doc["options"], doc["wrappers"]), json.loads(doc["problem"])
     options = None if problem is None else {"problem": Problem(**problem)}

@@ -78,7 +78,7 @@ class HarborTask:
         environment: Environment variables of all commands.
         test_environment: Further variables of the tests.
         solution_environment: Further variables of the reference solution.
-        packages: Python packages that its programs import, by their pip names.
+        packages: Python packages that the task's programs import, by their pip names.
         test_timeout_s: Seconds that the tests may take.
         metadata: The table ``[metadata]``.
     """

@@ -63,7 +63,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
 
     Args:
         run: The line without ``RUN``.
-        find: Finds the files of requirements that the line names.
+        find: Function that returns the path on this machine of a requirements file in the image, or ``None``.
 
     Returns:
         Names of distributions; ``None`` if the line does more than install packages.
@@ -133,7 +133,15 @@ def _installed(words: list[str], find: FindFile) -> list[str] | None:
 
 
 def _read(words: list[str], options: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]] | None:
-    """Return the options with their values, and the arguments; ``None`` if an option is not one of ``options``."""
+    """Parse the arguments of a command with ``getopt``.
+
+    Args:
+        words: The arguments.
+        options: The short options, as for ``getopt``, and the long options, separated by spaces.
+
+    Returns:
+        The options with their values, and the other arguments; ``None`` if an option is not one of ``options``.
+    """
     try:
         return getopt.gnu_getopt(words, options[0], options[1].split())
     except getopt.GetoptError:

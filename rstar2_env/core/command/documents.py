@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def error_sections() -> list[str]:
-    """Return the sections of the page about errors, which are topics without the page's name."""
+    """Return the sections of the page about errors, which ``rstar2 help`` also finds without the page's name."""
     text = (_folder() / f"{ERRORS_PAGE}.md").read_text("utf-8")
     return [_anchor(title) for _, level, title in _headings(text) if level > 1]
 
@@ -61,7 +61,7 @@ def _folder() -> Path:
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the line, the level and the text of each heading; lines in code blocks do not count as headings."""
+    """Yield the line (from 0), level (1 to 6) and text of each heading; lines in code blocks are not headings."""
     fenced = False
     for number, line in enumerate(text.splitlines()):
         fenced ^= line.lstrip().startswith("```")
@@ -95,7 +95,7 @@ def _anchor(title: str) -> str:
 
 
 def _with_commands(text: str, page: str) -> str:
-    """Replace each link to a page by its text and the command that prints the page; remove comments on figures."""
+    """Replace each link to a page by its text and the command that prints the page; remove figures' HTML comments."""
 
     def replaced(match: re.Match[str]) -> str:
         picture, label, target = match.groups()

@@ -255,7 +255,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield every existing path in options: a whole text, or its part before the first ``:`` or the last ``@``."""
+    """Yield each existing path in options: each text, and its part before its first ``:`` or last ``@``."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

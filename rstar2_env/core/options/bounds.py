@@ -38,7 +38,8 @@ def upper_bound(name: str) -> tuple[int, str] | None:
     """Return the upper bound of a count and the reason for it; ``None`` for an option without one.
 
     Args:
-        name: The option. A dotted prefix is ignored. The last word that names a quantity defines the bound.
+        name: Name of the option, with or without a dotted prefix. Its last word that names a quantity, such as
+            ``tokens`` in ``max_episode_tokens``, defines the bound.
     """
     words = name.rpartition(".")[2].replace("-", "_").split("_")
     if _UNBOUNDED.intersection(words):

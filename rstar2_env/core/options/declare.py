@@ -99,7 +99,7 @@ def option(
         choices: All valid values.
         unit: Unit of a number ("seconds"), for the error message.
         finite: Whether to refuse infinities; NaN is always refused.
-        repr: Whether the record's ``repr`` shows it.
+        repr: Whether the record's ``repr`` shows the field.
     """
     rule = Rule(least, most, above, below, tuple(choices), unit, finite)
     values: dict[str, Any] = {"default": default, "default_factory": factory}
@@ -131,8 +131,8 @@ def check_options(record: Any, prefix: str = "", *, passed_on: bool = False) -> 
     Args:
         record: An instance, frozen or not.
         prefix: Prefix of the names in messages ("Limits.").
-        passed_on: Whether text without an annotation stays unparsed, because the part that receives the options parses
-            it.
+        passed_on: Whether text in a field that declares no type stays unparsed, for the part that receives it to
+            parse.
 
     Raises:
         ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.

@@ -90,7 +90,7 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
 def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
     """Yield every part that a value may name, as a text or a table and at any depth, each with its options.
 
-    A list is read as a list of parts, since ``[name, options]`` could also be a name and the table of another part.
+    Each item of a list is read as a part, even if the list could be the notation ``[name, options]`` of one part.
 
     Args:
         value: A text, such as an option as it was typed (``tools=python+mcp:./server.py``), or mappings and lists.

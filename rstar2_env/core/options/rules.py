@@ -28,7 +28,9 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Constraints on an option beyond its type: ``Annotated[int, Rule(least=1)]``, in a record ``option(5, least=1)``.
+    """Constraints on an option beyond its type.
+
+    For a parameter, write ``Annotated[int, Rule(least=1)]``; for a field of a record, ``option(5, least=1)``.
 
     Attributes:
         least: Smallest number; for a text or a list, the smallest length.
@@ -85,7 +87,7 @@ class FromRun:
     ``limit: Annotated[int | None, FromRun("rollout.max_episode_tokens")] = None``
 
     Attributes:
-        option: The run's option, with its group.
+        option: Dotted name of the run's option that provides the value.
     """
 
     option: str
@@ -293,7 +295,7 @@ def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
 
 
 def dict_in_text(name: str, known: Iterable[str] = ()) -> str:
-    """Describe, as an ending of a message, how to set an option that is a dict in text.
+    """Return an ending for an error message: how to write the value of an option that is a dict as text.
 
     Args:
         name: The option, as the user wrote it.

@@ -201,7 +201,7 @@ def load_file(path: str | os.PathLike[str]) -> ModuleType:
 
 
 def _is(name: str, whole: Path) -> bool:
-    """Whether ``import name`` imports this file."""
+    """Whether importing the module ``name`` would import the file ``whole``, a resolved path."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):

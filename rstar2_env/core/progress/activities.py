@@ -160,8 +160,8 @@ def progress(
     Args:
         doing: Name of the activity ("playing").
         total: Number of items, if known before the first report.
-        done: Number of items that an earlier run finished; ``None`` means all items in the first report
-            except one.
+        done: Number of items that an earlier run finished. ``None``: one less than the first reported number, as if
+            this run had finished one item by then.
         show: Whether to show the activity and the activities within it; ``None`` does as the enclosing activity does,
             and hides the activity if there is none.
     """

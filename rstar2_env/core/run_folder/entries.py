@@ -43,7 +43,7 @@ class EpisodeEntry:
     Attributes:
         episode: The episode, without token ids; in an evaluation, ``episode.group`` is its number.
         step: Optimizer step for which the episode was played, or after which it was evaluated.
-        member: Number of the episode in its group.
+        member: Index of the episode in its group, from 0.
         decision: The trainer's decision; ``None`` in an evaluation, which selects nothing.
         more: Further keys of the line, such as ``gold``, and ``seconds`` in an evaluation.
     """
@@ -67,7 +67,7 @@ class TokensEntry:
     Attributes:
         step: The optimizer step.
         group: Number of the group.
-        member: Number of the episode in its group.
+        member: Index of the episode in its group, from 0.
         prompt_ids: Token ids of the prompt.
         completion_ids: Token ids after the prompt.
         mask: 1 on the policy's tokens, 0 on the environment's.
@@ -110,7 +110,7 @@ def training_record(
     Args:
         episode: The episode.
         step: The optimizer step for which the episode was played.
-        member: Number of the episode in its group.
+        member: Index of the episode in its group, from 0.
         decision: The trainer's decision.
         group: Number of the episode's group, if it differs from ``episode.group``.
     """

@@ -40,7 +40,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 def _error(run: RunRecord) -> float:
-    """Return an upper bound of the standard error of the pass rate over 3 steps minus the pass rate over 5 steps.
+    """Return an upper bound of the standard error of the difference between a 3-step and a 5-step pass rate.
 
     The result is 0 if the run did not record the number of episodes.
     """

@@ -20,7 +20,7 @@ def _lagging(run: RunRecord) -> bool:
 
 
 def _explained(run: RunRecord) -> float:
-    """Return the largest difference in nats that the run's precision explains."""
+    """Return the largest difference of log-probabilities, in nats, that rounding at the run's precision explains."""
     recorded = run.series("mismatch/explained")
     return min(_FAR, recorded[-1][1]) if recorded else _FAR
 

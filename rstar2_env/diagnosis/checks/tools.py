@@ -57,7 +57,7 @@ def _fails(run: RunRecord) -> Evidence | None:
 
 
 def _dominating(run: RunRecord) -> tuple[str, list[FigurePoint]] | None:
-    """Return the most frequent status other than ``ok``, and its share of the calls of each step."""
+    """Return the most frequent status other than ``ok``, and its share of each step's calls; ``None`` if all are ok."""
     total: Counter[ToolStatus] = Counter()
     steps: list[tuple[int, Counter[ToolStatus]]] = []
     for step in run.steps:

@@ -25,7 +25,7 @@ class Priced:
 
     Attributes:
         reply: The reply.
-        cost: Cost of the reply, 0 if it came from the cache; ``None`` if it is unknown.
+        cost: Cost of the reply in the currency of the prices, 0 if it came from the cache; ``None`` if it is unknown.
         cached: Whether the reply came from the cache.
     """
 
@@ -46,7 +46,7 @@ class ClientOptions:
         limits: Limits on all requests together.
         cache: File of the cached replies; ``None`` for no cache.
         api: The API that the endpoint speaks.
-        reasoning: How reasoning is kept between turns.
+        reasoning: How reasoning is kept between turns; see ``KeepReasoning``.
     """
 
     base_url: str

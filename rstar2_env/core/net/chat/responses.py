@@ -47,7 +47,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
         messages: The conversation, in the form of chat completions. An assistant's message may have the items of its
             response (``ChatReply.items``) under ``items`` and its id under ``response_id``.
         fields: The other fields, in the form of chat completions; ``seed`` is dropped, since the API has none.
-        keep: How reasoning is kept.
+        keep: How reasoning is kept between turns; see ``KeepReasoning``.
     """
     check_fields(fields)
     body: dict[str, Any] = {
@@ -73,7 +73,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
 
 def problem_of(answer: Any) -> tuple[str, str] | None:
-    """Return why a response failed, and ``passing`` if a retry may succeed, else ""; ``None`` if it did not fail."""
+    """Return the reason of a failed response, with ``passing`` if a retry may succeed, else ""; else ``None``."""
     if not isinstance(answer, Mapping) or answer.get("status") != "failed":
         return None
     error = answer.get("error")
