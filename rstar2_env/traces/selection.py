@@ -32,7 +32,7 @@ LEVELS = ("easy", "medium", "hard")
 
 
 def level_of(success_rate: float) -> str:
-    """Return the level of a problem from the share of its episodes that were right, in [0, 1]."""
+    """Return the difficulty of a problem with this share of right episodes: ``easy``, ``medium`` or ``hard``."""
     return "easy" if success_rate > 0.5 else "medium" if success_rate > 0.25 else "hard"
 
 
@@ -44,7 +44,7 @@ class TraceSelection(CheckedOptions):
         per_problem: Largest number of traces of one problem.
         min_calls: Smallest number of tool calls of an episode.
         clean: Keep only episodes in which no call of the policy was an error.
-        shares: Largest share of the traces that a level may have, in (0, 1], by level.
+        shares: For each level of difficulty, its largest share of all traces, in (0, 1]; a missing level has no limit.
 
     Raises:
         ConfigurationError: A number is out of its range, or a level is unknown.
@@ -132,7 +132,7 @@ def played_trace(episode: Episode, index: int, tries: ProblemTries) -> Trace:
 
     Args:
         episode: The episode.
-        index: Number of the trace.
+        index: Number of the trace, from 0.
         tries: The tries of its problem.
     """
     messages: list[Message] = list(episode.messages)

@@ -49,13 +49,13 @@ class Trace:
     """One conversation to learn from.
 
     Attributes:
-        index: Number of the trace among all requested traces, including dropped traces.
+        index: Number of the trace, from 0, among all requested traces, including dropped traces.
         problem_id: Id of the problem.
         messages: Messages of the system, the user, the policy and the tool, in order.
         reward: Reward of the environment.
         end: How the episode ended; see ``Episode.end``.
         statuses: Status of each call.
-        answer_tags: Number of marked answers.
+        answer_tags: Number of answers that the policy marked with the dialect's answer tags.
         call_mistake: The mistake in the first call, which the next call corrects; ``None`` if there is none.
         wrong: Whether a wrong number was copied into the answer.
         format_mistake: The format mistake of the answer; ``None`` if there is none.
@@ -144,14 +144,14 @@ def generate_traces(
         split: Split of the problems, if the source has splits.
         workers: Number of environments, each in a thread; by default four per processor, at most 32.
         dropped: Called with every dropped trace.
-        start: Number of the first trace to write; earlier traces already exist.
+        start: Number (from 0) of the first trace to write; earlier traces already exist.
         stop: Once a stop is requested, traces in progress are finished and no new traces are started.
         env_options: Options of the environment, unless ``env`` is an environment.
         wrappers: Wrappers of every environment, innermost first, as for ``make_env``, unless ``env`` is an environment.
         **options: Fields of ``TraceOptions``.
 
     Yields:
-        The traces whose replay matches the intention.
+        The traces whose replay went as planned; all others are dropped.
 
     Raises:
         ConfigurationError: An option is out of its range; an unlimited source needs ``episodes``.
@@ -232,7 +232,7 @@ def write_trace(
         problem: The problem that the trace solves.
         options: Options of the trace.
         seed: Seed of all traces.
-        index: Number of this trace; with ``seed`` it determines all random draws.
+        index: Number of this trace, from 0; with ``seed`` it determines all random draws.
 
     Returns:
         The trace, or the reason why it was dropped.

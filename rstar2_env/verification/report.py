@@ -170,8 +170,11 @@ def percentile(values: Iterable[float], share: float) -> float:
 def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
     """Return the figures of all graded pairs, as ``--json`` prints them.
 
-    ``accuracy``, ``recall`` and the two kinds of error cover the lines with ``expected``; ``accuracy`` is ``None``
-    if there are none. Times are in milliseconds.
+    Returns:
+        The counts ``n``, ``labelled`` (pairs with ``expected``), ``correct``, ``unparsable``, ``timeouts`` and
+        ``unavailable``; ``reasons`` (counts by reason); ``accuracy``, ``recall``, ``false_positives`` and
+        ``false_negatives`` of the labelled pairs, and ``by_category`` the same without ``recall``; ``wrong``, the ids
+        of the errors; and ``p50_ms``, ``p99_ms`` and ``max_ms``. A share of no pairs is ``None``.
     """
     labelled = [item for item in graded if item.pair.expected is not None]
     positives = [item for item in labelled if item.pair.expected]

@@ -54,7 +54,7 @@ class Answers:
         self._found = RunFindings()
 
     def close(self) -> None:
-        """End what answers compute in the background."""
+        """Stop the computation of findings in the background."""
         self._found.close()
 
     def runs(self) -> JsonObject:

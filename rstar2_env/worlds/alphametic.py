@@ -142,7 +142,7 @@ def letters_of(addends: Sequence[str], total: str) -> list[str]:
 
 
 def written(digits: Mapping[str, int]) -> str:
-    """Write the digit of each letter in the form of an answer."""
+    """Write the digit of each letter in the form of an answer: ``A=1, B=7``."""
     return ", ".join(f"{letter}={digit}" for letter, digit in digits.items())
 
 

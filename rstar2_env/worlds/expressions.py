@@ -198,7 +198,7 @@ def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
 
 
 def random_whole_expression(numbers: Sequence[int], rng: np.random.Generator) -> tuple[str, int] | None:
-    """A random expression and its value; ``None`` if an intermediate result is not a positive whole number."""
+    """A random expression over ``numbers``, and its value; ``None`` if a partial result is not a whole number > 0."""
     left = [(str(number), number) for number in numbers]
     while len(left) > 1:
         (a, x), (b, y) = _take_two(left, rng)

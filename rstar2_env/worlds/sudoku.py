@@ -22,7 +22,7 @@ _SKIPPED = re.compile(r"\\(?:begin|end)\{[a-zA-Z]{1,16}\*?\}(?:\{[|clr ]*\})?|\\
 
 @cache
 def units(size: int) -> tuple[tuple[int, ...], ...]:
-    """The cells of each row, column and box."""
+    """The indices (from 0, in reading order) of the cells in each row, column and box."""
     rows, columns = BOXES[size]
     lines = [tuple(range(row * size, (row + 1) * size)) for row in range(size)]
     lines += [tuple(range(column, size * size, size)) for column in range(size)]

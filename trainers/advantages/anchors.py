@@ -21,12 +21,12 @@ ANCHORS: Registry[Anchor] = Registry(
 
 
 def observation(episode: Episode, turn: int) -> str:
-    """Return the last observation before the turn; in many games, it shows the whole state."""
+    """Return the last observation before ``turn`` (from 0); in many games, it shows the whole state."""
     return episode.steps[turn].observation
 
 
 def history(episode: Episode, turn: int) -> str:
-    """Return all observations before the turn, concatenated, without the policy's own text."""
+    """Return all observations before ``turn`` (from 0), concatenated, without the policy's own text."""
     return "\0".join(step.observation for step in episode.steps[: turn + 1])
 
 

@@ -92,7 +92,7 @@ def transcript(episode: Episode) -> str:
 
 
 def wrong_steps(reply: str) -> list[int] | None:
-    """Return the numbers in the last list of a reply, ascending; ``None`` if it does not contain a list."""
+    """Return the turn numbers (from 1) in the last list of a reply, ascending; ``None`` if the reply has no list."""
     lists = _LIST.findall(reply)
     try:
         return sorted({number for number in json.loads(lists[-1]) if number >= 1}) if lists else None

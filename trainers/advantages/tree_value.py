@@ -98,7 +98,7 @@ def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
 
 
 def node_value(backed: Sequence[tuple[float, float]]) -> float:
-    """Return the sum of value * weight over a node's episodes with a positive value; over all, if none is positive.
+    """Return the sum of value * weight over a node's episodes: over those with a positive value, or all if none has.
 
     DeepSearch's backup gives the same result for any order of the episodes: a positive value replaces negative values,
     and a negative value after a positive value is ignored.

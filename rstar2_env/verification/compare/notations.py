@@ -114,7 +114,7 @@ def _formula(tokens: list[str], level: int, ordered: bool) -> Formula | None:
 
 
 def _term(tokens: list[str], ordered: bool) -> Formula | None:
-    """Consume and return a name, a negation, a bracket, or "if p then q"; ``None`` if there is none."""
+    """Consume and return a name, a negation, a bracketed formula, or "if p then q"; ``None`` if there is none."""
     first = tokens.pop(0) if tokens else ""
     if first == "not":
         inner = _term(tokens, ordered)
@@ -132,7 +132,7 @@ def _term(tokens: list[str], ordered: bool) -> Formula | None:
 
 
 def _permutation(text: str) -> tuple[frozenset[tuple[int, ...]], bool] | None:
-    """Return disjoint cycles, each from its smallest point, and whether the text can only mean cycles.
+    """Parse a permutation: return its disjoint cycles, smallest point first, and whether no other reading is possible.
 
     Returns:
         ``None`` for a text that is not a product of disjoint cycles.

@@ -115,7 +115,7 @@ def scaled(number: int, decimals: int | None, exponent: int, form: str) -> Plain
         number: The digits as one integer.
         decimals: Number of digits after the point; ``None`` without a point.
         exponent: The power of ten.
-        form: The form of the result.
+        form: See ``PlainNumber.form``.
     """
     scale, digits = (decimals or 0) - exponent, len(str(abs(number)))
     top, bottom = (number, 10**scale) if scale > 0 else (number * 10**-scale, 1)
@@ -140,7 +140,8 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
     Args:
         gold: The gold number.
         answer: The number to grade.
-        tolerance: Largest error relative to the gold number (absolute if that is zero); replaces the rounding rule.
+        tolerance: Largest error relative to the gold number (absolute if the gold number is zero); replaces the
+            rounding rule.
     """
     if gold.top * answer.bottom == answer.top * gold.bottom:
         return True

@@ -60,7 +60,7 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
 
 
 def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | None:
-    """Return a label in words that has a letter and names something that neither gold answer nor question names."""
+    """Return a label in words with a letter ("area of ABC") that neither gold answer nor question names."""
     sides = [side for part in walk(answer) if isinstance(part, Relation) for side in part.sides[:-1]]
     said = [side.text for side in sides if isinstance(side, Words)]
     named = [label for label in said if _letters(label)]

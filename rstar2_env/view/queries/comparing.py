@@ -30,16 +30,20 @@ Side = dict[str, Any]
 
 
 def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str], *, of_training: bool = False) -> dict[str, Any]:
-    """Return the problems that occur in both runs, with the success rate in each run.
+    """Return the problems that occur in both runs, with the success rate (0 to 1) in each run.
 
     Args:
         a: Index of the first run.
         b: Index of the second run.
         params: ``split`` [default: eval if a run has held-out episodes, else train], ``a_step`` and ``b_step``
-            [default: of eval the last step, of train all steps], ``q`` (substring of the id or question), ``change``
+            [default: the last step for eval, all steps for train], ``q`` (substring of the id or question), ``change``
             (gained, lost, same), ``sort``, ``offset``, ``limit``.
-        of_training: Whether both have steps of training; then the default step of eval is the last that both have, if
-            they have one after step 0.
+        of_training: Whether both are training runs. Then the default step for eval is the last one after which both
+            runs were evaluated, unless that is step 0.
+
+    Returns:
+        ``total`` (number of matching problems), ``split``, ``steps`` (the compared step of each run), ``figures``
+        (means over all shared problems) and ``rows`` (the requested page).
 
     Raises:
         ConfigurationError: A value is invalid.
@@ -76,7 +80,7 @@ def _last_of_both(a: RunIndex, b: RunIndex) -> int | None:
 def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str, last: int | None) -> int | None:
     """Return the step to compare for run ``name``, "a" or "b"; ``None`` for all training steps.
 
-    ``last`` is the default step of eval; if it is ``None``, the run's last one is.
+    ``last`` is the default step for eval; with ``None``, the default is the run's last evaluated step.
     """
     text = params.get(f"{name}_step") or params.get(f"step_{name}") or ""
     if text:
@@ -92,7 +96,7 @@ def _step(index: RunIndex, split: str, params: Mapping[str, str], name: str, las
 
 
 def _side(index: RunIndex, split: str, step: int | None) -> dict[str, Side]:
-    """Return a run's results on each problem, by the problem's name."""
+    """Return a run's results on each problem of a split, by the problem's name; ``step=None`` means all steps."""
     with index.reading() as db:
         return CACHE.find((index.file, version_of(db), "side", split, step), lambda: _problems(db, split, step))
 
@@ -175,7 +179,7 @@ def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 
 
 def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[str, Any]:
-    """Return the keys of a run's episodes on a problem, newest first."""
+    """Return ``keys`` of a run's episodes on a problem, newest first, and ``key``, the first of them or ``None``."""
     where, values = ("AND e.step = ?", [step]) if step is not None else ("", [])
     found = index.query(
         "SELECT e.split, e.step, e.line, f.rank FROM problems p JOIN episodes e ON e.problem = p.id"

@@ -36,7 +36,7 @@ MOST_ROWS = 1000
 
 
 def list_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return one page of a run's table of episodes.
+    """Return one page of a run's table of episodes: ``rows``, and ``total``, the number of matching episodes.
 
     Args:
         index: Index of the run.
@@ -89,7 +89,7 @@ def _aggregates(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, st
 
 
 def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str, Any]:
-    """Return the position of an episode in the table, from 0, and the keys of its neighbours.
+    """Return an episode's ``place`` in the table, from 0, ``total``, and the keys ``previous`` and ``next``.
 
     Args:
         index: Index of the run.

@@ -89,6 +89,10 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
     Args:
         index: Index of the run.
         split: ``train`` or ``eval``.
+
+    Returns:
+        ``steps``; ``episodes``, their number at each step; and ``statuses``, ``injected``, ``ends``, ``reasons``,
+        ``after_errors`` and ``rounds``, each a dict from a value to its count at each step.
     """
     with index.reading() as db:
         sizes = dict(db.execute("SELECT step, count(*) FROM episodes WHERE split = ? GROUP BY step", (split,)))
@@ -158,7 +162,9 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Return figures of the episodes that match a condition; means exclude episodes that are not ``available``.
+    """Return figures by name of the episodes that match a condition; ``None`` without episodes.
+
+    Means exclude episodes that are not ``available``.
 
     Args:
         db: Connection to the index.
@@ -197,7 +203,7 @@ def last_step(db: sqlite3.Connection, split: str) -> int | None:
 
 
 def figures_by_split(index: RunIndex) -> dict[str, Any]:
-    """Return figures of all training episodes, and of the episodes of the last evaluation."""
+    """Return ``train``, figures of all training episodes, and ``eval``, of the last evaluation; or ``None``."""
     with index.reading() as db:
         step = last_step(db, "eval")
         return {

@@ -73,7 +73,7 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
 
 @cache
 def code_state() -> str:
-    """Return a text that identifies the code of the checks that this process has loaded, with all that they read."""
+    """Return a digest that changes with the checks that are registered in this process, or with their code."""
     packages = (rstar2_env.diagnosis, rstar2_env.core)
     files = {file for package in packages for file in Path(str(package.__file__)).parent.rglob("*.py")}
     for check in every_check():
@@ -198,8 +198,8 @@ class RunFindings:
             state: A value that changes whenever the run does.
             running: Whether the run is in progress, so that its findings are kept for a while.
             wait_s: Seconds to wait for findings of this state; ``None`` for no limit.
-            stored: Function that is given a function that computes the findings, and returns them: stored ones of this
-                state, or computed ones, which it stores.
+            stored: Cache of findings. It is called with a function that computes the findings. It returns the findings
+                that are stored for this state, or else computes and stores them.
 
         Returns:
             The result of ``findings_of``, and ``again_s``: seconds after which to request newer findings, ``None`` if

@@ -44,7 +44,7 @@ _FROM_LINES = ("weighed", "copies", "parent", "seed", "rewards", "answer_tags")
 
 
 def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return one page of a run's list of groups.
+    """Return one page of a run's list of groups: ``rows``, and ``total``, the number of matching groups.
 
     Args:
         index: Index of the run.
@@ -159,7 +159,7 @@ def _mark(kept: int | None, correct: int, available: int) -> str:
 
 
 def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Count the correct and wrong episodes, and how many of each were kept for training."""
+    """For ``right`` and ``wrong`` episodes, count all (``played``) and those kept for training (``kept``)."""
     found = {}
     for name, correct in (("right", True), ("wrong", False)):
         side = [row for row in rows if row["correct"] is correct]

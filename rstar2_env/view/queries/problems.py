@@ -31,7 +31,7 @@ _SORTS: Mapping[str, str] = {
 
 
 def list_problems(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return one page of a run's list of problems.
+    """Return one page of a run's list of problems: ``rows``, and ``total``, the number of matching problems.
 
     Args:
         index: Index of the run.

@@ -28,6 +28,9 @@ def sampler_of(index: RunIndex, facts: RunFacts) -> dict[str, Any]:
     Args:
         index: Index of the run.
         facts: Facts of the run.
+
+    Returns:
+        ``name`` and ``options`` of the sampler, the keys of ``_history``, ``hardest``, and ``states``.
     """
     name, options = part_of(facts.config, "sampler")
     with index.reading() as db:
@@ -53,10 +56,10 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
 
 
 def _history(db: sqlite3.Connection) -> dict[str, Any]:
-    """Return, for each step, the success rate, the number of groups of each kind, and numbers of problems.
+    """Return lists with one value for each training step in ``steps``, and ``seen``, the number of problems seen.
 
-    The problems are counted in two ways: those that were played for the first time, and all seen so far, by the kind of
-    their last group (all wrong, mixed, all correct).
+    The lists are ``success`` (rate), ``new_problems``, ``refilled`` (groups of later rounds), ``groups`` (by kind: all
+    wrong, mixed, all correct), and ``counts``, the problems seen so far by the kind of their last group.
     """
     last: dict[int, str] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}

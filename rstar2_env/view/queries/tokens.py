@@ -19,12 +19,16 @@ _WINDOW = 8
 
 
 def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the tokens of an episode, with text, mask, log-probability, advantage and ratio of each.
+    """Return the tokens of an episode.
 
     Args:
         index: Index of the run.
         config: Options of the run, which name its model.
         key: Key of the episode.
+
+    Returns:
+        ``tokens``, each with ``text``, ``id``, ``mask``, ``logprob``, ``advantage`` and ``ratio`` (the importance
+        ratio), where a missing value is ``None``; ``prompt`` as text, ``prompt_ids`` (their number), and a ``note``.
 
     Raises:
         ConfigurationError: The key is invalid.

@@ -37,9 +37,9 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         empty: Text to show if there are no rows.
 
     Attributes:
-        cursor: Number of the row under the cursor.
+        cursor: Number of the row under the cursor, from 0.
         total: Total number of rows; ``None`` until it is known.
-        pages: Cached pages by number.
+        pages: Cached pages of rows, by the page's number from 0.
         problem: Error message if rows could not be fetched.
     """
 
