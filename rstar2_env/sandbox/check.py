@@ -91,7 +91,11 @@ def _trial(sandbox: Sandbox, layer: str, code: str, held: Callable[[Outcome], bo
 
 @contextlib.contextmanager
 def _baits() -> Iterator[dict[str, object]]:
-    """Create targets outside the sandbox: a file, a variable, a listening socket, this process."""
+    """Create targets for attacks, outside the sandbox, for the duration of the block.
+
+    Yields:
+        ``port`` (of a listening socket), ``path`` (of a file), ``pid`` (of this process), ``mark`` (a unique text).
+    """
     secret = "rstar2-bait"
     os.environ["RSTAR2_BAIT"] = secret
     with (

@@ -24,7 +24,7 @@ _RESTARTS = 3
 
 
 class _Ticket:
-    """One call in progress: its frame, its future, and how many times it was sent."""
+    """One call in progress: the encoded message to the warden, the future outcome, and the number of attempts."""
 
     def __init__(self, client: WardenClient, call_id: int, job: Job) -> None:
         self._client = client
@@ -41,7 +41,12 @@ class _Ticket:
         self._client.forget(self)
 
     def lose(self, why: str, reason: OutcomeReason = "lost") -> None:
-        """Give the call an ``unavailable`` outcome, because it was lost through no fault of its program."""
+        """Give the call an ``unavailable`` outcome, because it was lost through no fault of its program.
+
+        Args:
+            why: The reason, as one sentence.
+            reason: The outcome's ``reason``.
+        """
         settle(self.future, lost(why, self.attempts, self.session, reason))
 
 
@@ -195,7 +200,7 @@ class WardenClient(BaseSandbox):
             ticket.lose(why)
 
     def _attach(self, fresh: Connection) -> bool:
-        """Adopt a started connection and send all waiting calls on it; return false if it is already lost."""
+        """Use a newly started connection from now on, and send all waiting calls on it; false if it is already lost."""
         with self._lock:
             if fresh.lost:  # lost before it was attached, so its callback was ignored
                 return False

@@ -23,7 +23,12 @@ BLOCK = 32
 
 @dataclass(eq=False, slots=True)
 class _Row:
-    """An episode on an engine: the bucket that counts it, and its engine's step count when its turn began."""
+    """The record of an episode on an engine.
+
+    Attributes:
+        at: The bucket of the episode's length (see ``bucket``).
+        since: Number of steps of the engine when the current turn began; ``None`` between two turns.
+    """
 
     at: int
     since: int | None = None
@@ -122,7 +127,7 @@ class KvAware:
         return stay.engine
 
     def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:
-        """Count an episode with this many tokens, unless it is already counted with more."""
+        """Move an episode to the bucket of ``tokens`` in its engine's sums, unless it is in that or a later one."""
         now = bucket(tokens, stay.most)
         if now > row.at:
             sums = self._sums[engine]

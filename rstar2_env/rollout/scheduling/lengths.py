@@ -24,7 +24,7 @@ _REFRESH = 0.02
 
 
 def bucket(tokens: int, most: int) -> int:
-    """Return the bucket of an episode with ``tokens`` tokens, if its longest possible length is ``most``."""
+    """Return which of ``BUCKETS`` equal parts (from 0) of the maximum length ``most`` an episode has reached."""
     return min(BUCKETS - 1, tokens * BUCKETS // max(most, 1))
 
 

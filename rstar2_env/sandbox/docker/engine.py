@@ -58,7 +58,7 @@ def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClie
 
 
 def _reason(error: BaseException) -> str:
-    """Shorten the text of the SDK's nested exceptions to the root cause, if it is a known one."""
+    """Return the root cause in the text of the SDK's nested exceptions; for an unknown cause, the text, truncated."""
     text = str(error)
     for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
         if known in text:

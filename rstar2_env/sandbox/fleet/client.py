@@ -71,7 +71,7 @@ class FleetSandbox(BaseSandbox):
 
     @abc.abstractmethod
     def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AbstractAsyncContextManager[None]:
-        """Return a context that adds the servers on entry; servers may join and leave until it is closed.
+        """Return a context manager that adds the servers on entry, and may add or remove servers until its exit.
 
         Raises:
             ConfigurationError: A server rejects an option.

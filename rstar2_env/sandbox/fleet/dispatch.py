@@ -275,7 +275,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down; queue for it the calls ``left`` (it may have accepted them) under unchanged ids."""
+        """Mark a server as down that may have accepted the calls ``left``; queue them for it under unchanged ids."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -408,7 +408,10 @@ class Dispatcher:
 
 
 def _late(link: Link, horizon: float, call: FleetCall) -> bool:
-    """Whether a call has waited for a server that is down since before the time ``horizon``, and thus too long."""
+    """Whether a call already waited, and the server ``link`` was already down, at the time ``horizon``.
+
+    If the server may have accepted the call, only the call's waiting time counts.
+    """
     return call.since < horizon and (call.doubt is not None or link.down_since < horizon)
 
 

@@ -140,7 +140,13 @@ class ControlGroups:
 
 
 def _version_2() -> dict[str, str]:
-    """Return the folder of the nearest version 2 group in which groups can be created: of this process, or above it."""
+    """Return, for ``memory`` and ``pids``, the folder in which version 2 control groups can be created.
+
+    It is the folder of this process's own group, or of the nearest group above it.
+
+    Raises:
+        OSError: Version 2 is not mounted, or no such folder is writable.
+    """
     mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
     own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:
@@ -167,7 +173,11 @@ def _version_2() -> dict[str, str]:
 
 
 def _version_1() -> dict[str, str]:
-    """Return the writable folders of this process's groups in the version 1 hierarchies ``memory`` and ``pids``."""
+    """Return, for ``memory`` and ``pids``, the folder of this process's group in version 1, if it is writable.
+
+    Raises:
+        OSError: The folder for ``memory`` is not writable.
+    """
     found: dict[str, str] = {}
     for line in _own_groups():
         _, names, path = line.split(":", 2)

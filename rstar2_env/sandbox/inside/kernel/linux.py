@@ -89,7 +89,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Within the block, replace C library functions by one that does nothing and succeeds, for ``zygote.rehearsal``."""
+    """Within the block, replace the functions ``_REPLACED`` of the C library by one without effect that succeeds."""
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:

@@ -107,5 +107,5 @@ def _entries(distribution: Distribution) -> list[str]:
 
 
 def _tops(modules: Iterable[str]) -> list[str]:
-    """Return the possible top-level names of each module: a folder, a file, a folder of bundled libraries."""
+    """Return, for each module, the names that its folder, file, and folder of bundled libraries would have."""
     return [entry for module in modules for entry in (module, f"{module}.py", f"{module}.libs")]

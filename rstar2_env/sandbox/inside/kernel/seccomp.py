@@ -227,13 +227,27 @@ def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
 
 
 def _refuse_values(argument: int, values: Iterable[int], action: int = _REFUSE, but: int = 0) -> list[Instruction]:
-    """Refuse a call (return ``action``) if an argument's lower 32 bits are in ``values``; ignore the bits ``but``."""
+    """Refuse a call (return ``action``) if an argument's lower 32 bits are in ``values``.
+
+    Args:
+        argument: Offset of the argument in the data of the call, such as ``_AT_FIRST``.
+        values: The refused values.
+        action: Result of the filter for these values; for any other value, the call is allowed.
+        but: Bits of the argument that are ignored.
+    """
     tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, action))]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
-    """Allow a call if an argument's lower 32 bits, ignoring the bits ``but``, are in ``values``; else ``otherwise``."""
+    """Allow a call if an argument's lower 32 bits are in ``values``.
+
+    Args:
+        argument: Offset of the argument in the data of the call, such as ``_AT_FIRST``.
+        values: The allowed values.
+        otherwise: Result of the filter for any other value.
+        but: Bits of the argument that are ignored.
+    """
     found = sorted(values)
     tests = [(_JUMP_EQUAL, len(found) - at, 0, value) for at, value in enumerate(found)]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]

@@ -117,7 +117,7 @@ def become(user: int) -> None:
 
 
 def nest(proc: int) -> None:
-    """Enter a new user namespace without capabilities, since some kernels count processes separately for each one.
+    """Enter a new user namespace without capabilities; some kernels count processes per user namespace.
 
     Args:
         proc: Descriptor of a ``/proc`` that contains this process.

@@ -64,13 +64,26 @@ def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> in
 
 
 def _lead(action: Callable[[Callable[[], bool]], object], orphaned: Callable[[], bool]) -> None:
-    """Run an action as leader of a new process group, so that a signal to the keeper's group is not delivered twice."""
+    """Run ``action(orphaned)`` as leader of a new process group.
+
+    A signal to the keeper's group is then not delivered twice.
+
+    Args:
+        action: The action.
+        orphaned: Returns whether this process's parent has ended.
+    """
     os.setpgid(0, 0)
     action(orphaned)
 
 
 def _be_first(plan: IsolationPlan, begin: Begin, orphaned: Callable[[], bool]) -> None:
-    """Act as the first process of a process namespace: start the program, wait for its end, and end the namespace."""
+    """Act as the first process of a process namespace: start the program, wait for its end, and end the namespace.
+
+    Args:
+        plan: The layers that work on this machine.
+        begin: As in ``keep``.
+        orphaned: Returns whether this process's parent has ended.
+    """
     if "mount" in plan.namespaces:
         layers.mount_own_proc()
     program = _fork(partial(_start, begin))

@@ -124,7 +124,7 @@ class Cells:
         self.sessions.advance(session)
 
     def _halt_later(self, child: Child) -> None:
-        """Schedule the halt of an idle session, with one timer for many short cells."""
+        """Halt a session's process once it is idle for ``_HALT_AFTER_S`` seconds; one timer serves many short cells."""
         if not child.halt_due:
             child.halt_due = True
             self.loop.call_at(child.idle_since + _HALT_AFTER_S, lambda: self._halt(child), child)

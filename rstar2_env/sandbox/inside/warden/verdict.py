@@ -51,7 +51,11 @@ class Seen:
 
 
 def verdict(seen: Seen) -> dict[str, Any]:
-    """Return the fields of an outcome that the observations determine: status, reason, exit, error, value."""
+    """Return the fields of ``Outcome`` that the observations determine.
+
+    Always ``exit_code``, ``signal``, ``status`` and ``reason``; as they apply, ``error_type``, ``error_message``,
+    ``traceback``, ``value`` and ``value_left_out``.
+    """
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)
     found: dict[str, Any] = {"exit_code": exit_code, "signal": signal_name}
