@@ -25,7 +25,7 @@ class LocalModel:
 
     Args:
         path: Folder of the model, or its name on the Hugging Face hub.
-        chat_template: See ``ChatCodec``.
+        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
 
     Attributes:
         model: The transformers model, in evaluation mode.
@@ -102,7 +102,7 @@ def local_model(path: str, chat_template: str | None = None) -> LocalModel:
 
     Args:
         path: Folder of the model, or its name on the Hugging Face hub.
-        chat_template: See ``ChatCodec``.
+        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
 
     Raises:
         ConfigurationError: There is no such model, or it has no chat template.

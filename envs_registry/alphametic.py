@@ -49,7 +49,10 @@ class Alphametic(Puzzle):
         self.require("letters", 4, min(10, 2 * self.length - 1))
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw sums until one has a unique solution when letters replace its digits; return this puzzle."""
+        """Draw sums; return the first one of this split that has a unique solution when letters replace its digits.
+
+        The result is ``None`` if there is no such sum.
+        """
         for parts, whole in alphametic.random_sums(self.addends, self.length, self.letters, rng):
             key = f"{'+'.join(map(str, sorted(parts)))}={whole}"
             addends, total, digits = alphametic.encoded(parts, whole, rng)

@@ -47,7 +47,10 @@ class Countdown(Puzzle):
         self.require("largest_target", self.least_target, 1_000_000)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw numbers and combine them at random, until the value is in the target range and not among the numbers."""
+        """Draw numbers once, and combine them at random to reach a target.
+
+        The result is ``None`` if no value found is in the target range and different from every number.
+        """
         numbers = rng.integers(1, self.largest + 1, size=self.numbers).tolist()
         if (found := random_target(numbers, self.least_target, self.largest_target, rng)) is None:
             return None

@@ -42,7 +42,7 @@ class Game24(Puzzle):
     target: int = knob(24, 0, 1_000_000)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw numbers, in random order, until the solver finds a solution."""
+        """Draw numbers once; return ``None`` if they have no solution or belong to another split."""
         numbers = rng.integers(1, self.largest + 1, size=self.numbers).tolist()
         key = f"{self.target} from {sorted(numbers)}"
         if split_of(key) != split or (answer := solution(tuple(sorted(numbers)), self.target)) is None:

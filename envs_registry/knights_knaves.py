@@ -43,7 +43,7 @@ class KnightsKnaves(Puzzle):
     depth: int = knob(2, 2, 4)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw statements until the solver finds exactly one solution."""
+        """Draw statements once; return ``None`` if they belong to another split or lack a unique solution."""
         statements = [knights.random_statement(speaker, self.people, self.depth, rng) for speaker in range(self.people)]
         key = knights.signature(statements)
         if split_of(key) != split or len(found := knights.solutions(statements)) != 1:

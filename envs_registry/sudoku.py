@@ -52,7 +52,10 @@ class Sudoku(Puzzle):
         self.require("holes", 0, _HOLES[self.size][1])
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw a full grid, and empty cells as long as its solution stays unique."""
+        """Draw a full grid once, and empty cells as long as the solution stays unique.
+
+        The result is ``None`` if too few cells can be emptied, or if the grid belongs to another split.
+        """
         solution, size, (rows, columns) = random_grid(self.size, rng), self.size, BOXES[self.size]
         # The solution decides the split, so that no test puzzle is a training puzzle with other holes. For size 4 there
         # are too few grids, so the givens decide.

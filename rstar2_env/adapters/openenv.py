@@ -240,7 +240,7 @@ def serve(
 
 
 class _Leaves:
-    """Log one line when a client leaves, however its connection ended.
+    """Middleware that logs one line when a client disconnects, however the connection ended.
 
     A close message, a disconnection and a broken connection end differently in OpenEnv's handler, and none of them
     needs a traceback.

@@ -37,7 +37,7 @@ class SkyRLServed(BaseTextEnv):
         env_config: SkyRL's own configuration of the environment; not read.
         extras: The row of the data set; its ``seed`` or ``problem_id`` selects the problem.
         env: A registered id, or any other value that ``make_env`` accepts.
-        options: Options of the environment, and ``wrappers``.
+        options: Options of ``make_env``: those of the environment, and ``wrappers``.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ def register(skyrl_id: str, env: str, **options: Any) -> None:
     Args:
         skyrl_id: The ``env_class`` of the data set's rows.
         env: A registered id, or any other value that ``make_env`` accepts.
-        **options: Options of the environment, and ``wrappers``.
+        **options: Options of ``make_env``: those of the environment, and ``wrappers``.
     """
     make_env(env, **options).close()  # reports wrong options here, not in every episode
     kwargs = {"env": env, "options": options}

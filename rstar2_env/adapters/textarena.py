@@ -35,7 +35,7 @@ Opponent = Callable[[str], str]
 class TextArenaEnv(ForeignEnv):
     """Environment that plays a game of TextArena.
 
-    The reward is the reward of the policy's seat at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in a
+    The reward is the policy's reward at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in a
     game of one player, the share of the goal that was reached). ``info`` has ``invalid_move`` at each turn and, at the
     end, the game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns``
     truncates an episode: TextArena reports its own limit of turns as an outcome.
@@ -44,8 +44,8 @@ class TextArenaEnv(ForeignEnv):
         game: Id of TextArena ("GuessTheNumber-v0", "TicTacToe-v0").
         opponent: Plays the other seats: a function, a class, or the name of your own function or class
             ("./mine.py:Player"). An instance of a class plays one seat of one game.
-        players: Number of seats.
-        seat: Seat of the policy.
+        players: Number of players (seats) of the game.
+        seat: Seat of the policy: its player number, from 0.
         max_turns: Maximum number of turns of the policy.
         full_reward: Minimum reward at which an episode counts as solved.
         game_options: Options of the game's class.
@@ -160,7 +160,7 @@ class ServedGame(ta.Env):
 
     Args:
         env: A registered id, or any other value that ``make_env`` accepts.
-        **options: Options of the environment, and ``wrappers``.
+        **options: Options of ``make_env``: those of the environment, and ``wrappers``.
     """
 
     def __init__(self, env: str, **options: Any) -> None:

@@ -182,7 +182,10 @@ def marked(dialect: Dialect, answer: str) -> str:
 
 
 def native_call(number: int, name: str, arguments: Arguments) -> NativeCall:
-    """Return a call as an endpoint would return it; values in the arguments that JSON cannot hold become text."""
+    """Return a call as an endpoint would return it, with the id ``call_NUMBER``.
+
+    Values in the arguments that JSON cannot hold become text.
+    """
     written = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), default=str)
     return NativeCall(f"call_{number}", name, written)
 

@@ -119,7 +119,7 @@ def environment_factory(
         **options: Options of ``make_env``, if ``env`` is an id: options of the environment, and ``wrappers``.
 
     Raises:
-        ConfigurationError: The environment has no tool chain, or a tool cannot be a Python method.
+        ConfigurationError: The environment is not a tool environment, or a tool cannot be a Python method.
     """
     if not isinstance(env, str):
         if options:

@@ -82,7 +82,7 @@ class VerifiersEnv(ForeignEnv):
         self._open().task(0)
 
     def task(self, number: int) -> Any:
-        """Return verifiers' task of a problem number, with its data."""
+        """Return the task of the taskset that is played as the given problem number."""
         return self._open().task(number)
 
     def begin(self, number: int) -> Opening:
@@ -182,7 +182,7 @@ class _Session:
         self._context = vf.ModelContext(model="policy", client=client)
 
     def task(self, number: int) -> Any:
-        """Return the task with a problem number.
+        """Return the task for a problem number, from 0; a finite taskset repeats after its last task.
 
         Raises:
             ConfigurationError: The taskset has no tasks.

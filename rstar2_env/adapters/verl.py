@@ -60,7 +60,7 @@ class Trajectory(ServedEnv):
         return self.text_of_calls(text), float(reward), jsonable(info)
 
     def record(self) -> dict[str, Any]:
-        """Return the record of the episode so far, as JSON values."""
+        """Return ``statuses``, ``injected``, ``turns`` and ``end`` of the episode so far, as JSON values."""
         return {
             "statuses": [str(status) for status in self.episode.statuses],
             "injected": [str(status) for status in self.episode.injected],
@@ -116,7 +116,7 @@ class EnvTool(BaseTool):
             **kwargs: ``agent_data``: verl's object for the trajectory.
 
         Returns:
-            The result, the turn's reward, and the statuses.
+            The result, the turn's reward, and a dict with ``statuses`` and ``end`` (empty if the episode continues).
         """
         owner = kwargs["agent_data"]
         if owner not in self._trajectories:

@@ -22,7 +22,7 @@ class Dialect(Protocol):
 
     @property
     def role(self) -> str:
-        """Chat role of the text that ``step`` returns."""
+        """Chat role of the text that the environment's ``step`` returns."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Dialect(Protocol):
         ...
 
     def user(self, question: str) -> str:
-        """Return the first user message."""
+        """Return the first user message, which contains the question."""
         ...
 
     def calls(self, turn: str) -> list[ToolCall]:

@@ -66,7 +66,7 @@ def optional(record: Mapping[str, Any], name: str, place: str, take: Callable[[A
 
 
 def objects(record: Mapping[str, Any], name: str, place: str) -> list[tuple[str, dict[str, Any]]]:
-    """Read an optional list of objects; return each object with its path.
+    """Read an optional list of objects; return each object with its path, or an empty list if the field is missing.
 
     Raises:
         RecordFormatError: The value is not a list of objects.

@@ -34,6 +34,9 @@ METRICS = ("reward", "correct", "no_answer")
 def single_turn_docs(what: Exported, target: str) -> list[dict[str, Any]]:
     """Return a record for each problem of the test split.
 
+    A record has the keys ``id``, ``system``, ``prompt`` and ``gold`` (the gold answer), and everything with which
+    ``grade_single_turn`` plays the problem: ``seed``, ``env``, ``options``, ``wrappers`` and ``problem``.
+
     Args:
         what: The environment and the number of problems.
         target: Name of the framework, for error messages.

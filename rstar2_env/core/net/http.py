@@ -47,7 +47,7 @@ class Attempt:
         problem: Reason of the failure; ``None`` if the server answered.
         cause: ``lost`` (no connection) or ``passing`` (overload) if a later attempt may succeed, ``late`` if there was
             no answer in time; else empty.
-        wait_s: Seconds that the server asks to wait.
+        wait_s: Seconds that the server asks to wait; ``None`` if it does not.
         status: Status of the response; 0 without one.
         text: Body of the response.
     """
@@ -86,7 +86,7 @@ def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
 
     Args:
         error: The exception; if it is not from httpx, it is raised again.
-        timeout_s: The time limit.
+        timeout_s: Time limit of the request, in seconds, for the message.
     """
     import httpx
 

@@ -24,7 +24,7 @@ class LoadedPoint:
     Attributes:
         name: Name of the entry point.
         value: The module or object that the entry point names.
-        distribution: Name of the distribution.
+        distribution: Name of the distribution that declares the entry point.
         fault: The error if the entry point did not load; otherwise "".
     """
 

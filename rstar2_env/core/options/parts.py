@@ -37,7 +37,7 @@ class Part:
     Attributes:
         name: Name of the part, or of the class or function that was given directly.
         options: Options of the part.
-        made_by: The class or function, if it was given directly.
+        made_by: The class or function that was given directly; ``None`` if the part was given by name.
     """
 
     name: str

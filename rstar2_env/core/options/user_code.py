@@ -38,7 +38,7 @@ class Shape:
     """Recognizes parts of one kind in a user's file, if the user gives only the file without the part's name.
 
     Attributes:
-        fits: Whether an object looks like such a part.
+        fits: Function that returns whether an object looks like such a part.
         words: A description of such a part, for error messages: "a class with reset and act".
         strict: Whether an object that does not fit is refused even if the user names it. Otherwise a named callable is
             accepted, because it may create the part.

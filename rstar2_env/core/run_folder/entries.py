@@ -66,7 +66,7 @@ class TokensEntry:
 
     Attributes:
         step: The optimizer step.
-        group: Number of the group.
+        group: Number of the group in its step.
         member: Index of the episode in its group, from 0.
         prompt_ids: Token ids of the prompt.
         completion_ids: Token ids after the prompt.

@@ -175,7 +175,7 @@ class Run:
         return list(groups.values())
 
     def held_out(self, step: int = 0) -> list[EpisodeEntry]:
-        """Return the episodes of the evaluation after a step, by their number; those of ``rstar2 eval`` have step 0."""
+        """Return the episodes of the evaluation after a step, sorted by number; ``rstar2 eval`` has step 0."""
         return sorted(self._entries("eval", step), key=_place)
 
     def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:
@@ -377,7 +377,7 @@ def _step(record: Mapping[str, Any]) -> int:
 
 
 def _figures(record: Any, place: str = "") -> dict[str, Any]:
-    """Check figures by name, and return them with NaN in place of null."""
+    """Check numbers by name, and return them with NaN in place of null; errors put ``place`` before the name."""
     figures = dict(record)
     for name in figures:
         _check(figures, name, _FIGURE, place)

@@ -147,7 +147,7 @@ def report_job(provider: str, status: ToolStatus, wall_s: float) -> None:
     """Count one job of a sandbox, with its status and duration.
 
     Args:
-        provider: Class of the sandbox.
+        provider: Class name of the sandbox.
         status: Status of the job.
         wall_s: Seconds from the start of its program to its end.
     """

@@ -8,7 +8,7 @@ from rstar2_env.diagnosis.spells import spell
 
 
 def _bound(run: RunRecord) -> float:
-    """Return the largest lag in optimizer steps that the options allow."""
+    """Return the largest lag that the options allow: optimizer steps between sampling a turn and training on it."""
     updates = int(run.option("optim.updates_per_rollout", 1)) * int(run.option("optim.minibatches", 1))
     carried = 1 if run.option("rollout.tail") == "carry" else 0
     return float((int(run.option("rollout.max_staleness", 0)) + carried + 1) * updates - 1)
