@@ -76,9 +76,9 @@ class LocalOptions(ProviderOptions):
     Attributes:
         packages: Installed packages that programs can import, by their pip names, with their requirements; other
             packages are hidden. Packages that are not installed are skipped. ``("*",)`` makes all packages visible.
-        preload: Modules to import in advance. A program is forked from a parent process that has imported exactly those
-            of these modules that the program's source names; modules that the program imports only indirectly, through
-            other modules, are imported at run time.
+        preload: Modules to import in advance. A program is forked from a parent process that has imported, of these
+            modules, only those that the program's source names. Modules that the program imports only indirectly,
+            through other modules, are imported at run time.
         parents: Largest number of parent processes, at least 1. One parent has imported no module of ``preload``;
             others are started when programs need them. With 1, the only parent has imported all modules of ``preload``.
         workers: Number of programs that run concurrently, not counting deprioritized ones; the default is the number of

@@ -21,7 +21,7 @@ A_contra = TypeVar("A_contra", contravariant=True)
 
 
 class WorldModel(Protocol[S, A_contra]):
-    """Protocol of the world that a search explores. A step may be random or call a model; it is taken once."""
+    """Protocol of the world that a search explores. A step may be random or costly, so it is taken only once."""
 
     def init_state(self) -> S:
         """Return the initial state."""

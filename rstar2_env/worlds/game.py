@@ -85,7 +85,7 @@ class Game(Family, ABC):
 
     @abstractmethod
     def start(self, seed: int) -> Match | None:
-        """Return the match with this seed; ``None`` if it would be unfair."""
+        """Return the match with this seed; ``None`` if no way to win it is known, so that another seed must be used."""
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ class CallPenalty(Wrapped):
     """Another estimator's advantages, except for turns with malformed or failed calls, which get a fixed advantage.
 
     Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized. If a turn has several
-    bad calls, the lowest of their numbers is used. If a selector rejects groups with equal rewards, the penalties in
+    bad calls, the lowest of their penalties is used. If a selector rejects groups with equal rewards, the penalties in
     these groups have no effect.
 
     Args:

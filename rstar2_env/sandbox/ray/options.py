@@ -22,9 +22,9 @@ class RayOptions(FleetOptions):
         reserve_cpus: CPUs that Ray reserves for the sandbox of each node.
         retries: How many times a call is retried after a failure of the sandbox itself, on any node.
         stall_timeout_s: Seconds without an answer (at least 5) after which a node's actor is compared with a new
-            process on the node. The actor is killed as stuck if it stays silent for twice as long as that process
-            takes, or for ``start_timeout_s`` if the process does not answer either. It is also killed if it answers
-            while its server does not.
+            process on the node. The actor is killed as stuck if it stays silent for twice the time in which that
+            process answers, or for ``start_timeout_s`` if the process does not answer either. The actor is also killed
+            if it answers while its server does not.
         start_timeout_s: Seconds within which the sandbox of a node must start.
         reconnect_timeout_s: Seconds that calls wait while there is no node, before they are ``unavailable``.
         watch_s: Seconds between two queries for the nodes of the cluster.

@@ -152,5 +152,5 @@ def kill(actor: Any) -> None:
 
 
 def short(error: BaseException) -> str:
-    """Return the message of an error from Ray as one line, without Ray's advice."""
+    """Return the message of an error from Ray as one line, at most 500 characters, without Ray's hints about causes."""
     return " ".join(str(error).split()).partition(" Some common causes")[0][:500]

@@ -28,7 +28,7 @@ class RemoteOptions(FleetOptions):
         token: Token that the servers require; ``None``, which is preferable, reads it from the environment variable
             RSTAR2_SANDBOX_TOKEN. Files that record the options contain ``***`` instead of the token, but the token is
             pickled with the other options.
-        retries: How many times a call is retried after its server is known to have lost it.
+        retries: How many times a call is retried after it is certain that the server has lost the call.
         reconnect_timeout_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight;
             then the call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.
         start_timeout_s: Seconds within which a server must answer at the start.

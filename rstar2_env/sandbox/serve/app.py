@@ -138,7 +138,7 @@ def _end_session(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
-    """Read the names of the calls or sessions to end from a request.
+    """Return the names in ``field`` of a request's body; ``what`` says in the error message what they name.
 
     Raises:
         ConfigurationError: The field is not a list of strings.

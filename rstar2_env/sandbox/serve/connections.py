@@ -25,7 +25,7 @@ def bounded(most: int, header_timeout_s: float) -> type[H11Protocol]:
     """Create a protocol class for uvicorn whose connections are limited.
 
     Args:
-        most: Largest number of connections; lower if this process's limit on open files requires it.
+        most: Largest number of connections; reduced if this process's limit on open files requires it.
         header_timeout_s: Maximum seconds for the header of a request, counted from its first byte or the connection's
             start.
     """

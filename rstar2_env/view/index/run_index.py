@@ -150,7 +150,7 @@ class RunIndex(Closing):
         Args:
             name: Name of the result.
             make: Function that computes the result, which must be JSON-compatible.
-            state: State of the run to which the result belongs; ``None`` for that of the indexed episodes.
+            state: State of the run to which the result belongs; ``None`` for the state of the indexed episodes.
         """
         version = self.version if state is None else state
         with self.reading() as db:

@@ -156,7 +156,7 @@ def read_sort(text: str, columns: Mapping[str, str], default: str, unsorted: str
     """Translate a sort order to SQL: a column name, or ``-NAME`` for descending order; missing values come last.
 
     Args:
-        text: The sort order; ``key`` is the order of ``default``.
+        text: The sort order; the column ``key`` stands for the order of ``default``.
         columns: The columns by name.
         default: SQL columns by which rows with equal values are sorted.
         unsorted: SQL order if ``text`` is empty [default: that of ``default``].

@@ -1,8 +1,8 @@
 """The findings of ``rstar2 diagnose`` for the viewer, computed in the background, once for each state of a run.
 
-The findings of a small run are computed in a thread. Those of a large run are computed in a process of its own, which
-``python -m rstar2_env.view.queries.findings PATH NAME`` is: Python runs one thread at a time, so that a thread that
-computes for seconds would delay every response of the server.
+The findings of a small run are computed in a thread. Those of a large run are computed in a separate process
+(``python -m rstar2_env.view.queries.findings PATH NAME``): Python runs one thread at a time, so a thread that computes
+for seconds would delay every response of the server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sentences that summarize a run, each with the filter that selects its episodes, for page, terminal and exports."""
+"""Sentences that summarize a run for the page, the terminal and exports, each with a filter for its episodes."""
 
 from __future__ import annotations
 

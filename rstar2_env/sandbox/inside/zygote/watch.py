@@ -35,7 +35,8 @@ class Watch:
         memory: Maximum bytes of memory; shared pages count proportionally.
         files: Maximum bytes of files below ``workdir``.
         workdir: The working folder.
-        own_net: Whether the tree has its own network namespace, which also lists sockets in flight.
+        own_net: Whether the tree has its own network namespace. Its sockets are then counted in the namespace's list,
+            which includes sockets in transit between processes.
         pipes: Maximum number of pipes. The kernel counts the memory of pipes for each user, and creates small pipes for
             a user that has many.
     """
