@@ -194,7 +194,7 @@ class _Session:
         return self._tasks[number % len(self._tasks)]
 
     def start(self, number: int, timeout_s: float) -> Any:
-        """Start an episode, and return its first event."""
+        """Start the episode of a problem number, and return its first event, of the kinds that ``answer`` returns."""
         task = self.task(number)
         self._on_loop(self._begin(task))
         return self._event(timeout_s)

@@ -200,7 +200,7 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 
 
 def _card(module: str) -> str:
-    """Return the docstring of a module's environment as a section of Markdown."""
+    """Return the first class docstring in the source text ``module`` as a Markdown section on the environment."""
     kinds = [node for node in ast.parse(module).body if isinstance(node, ast.ClassDef)]
     text = next(filter(None, (ast.get_docstring(kind) for kind in kinds)), "")
     return f"\n## The environment\n\n{re.sub('^## ', '### ', text, flags=re.MULTILINE)}\n"

@@ -40,7 +40,7 @@ class FamilyEnv(ToolEnv):
 
     @classmethod
     def own_knobs(cls, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split options into two dicts: the knobs of the family, and the other options."""
+        """Split options into two dicts: the knobs (difficulty options) of the family, and the other options."""
         names = cls.family_class.defaults()
         return (
             {name: value for name, value in options.items() if name in names},

@@ -35,7 +35,7 @@ class Exported:
 
     @property
     def title(self) -> str:
-        """The name in the style of a class name, such as ``MathTool`` for ``math_tool``."""
+        """Name of the package in the style of a class name, such as ``MathTool`` for ``math_tool``."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
     @property

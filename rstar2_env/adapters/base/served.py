@@ -133,7 +133,7 @@ def starts(
 
 
 def tool_schemas(env: gym.Env[str, str]) -> list[dict[str, Any]] | None:
-    """Return the schemas of an environment's tools, or ``None`` if it is not a tool environment; close it."""
+    """Close an environment, and return the schemas of its tools, or ``None`` if it is not a tool environment."""
     try:
         chain = getattr(env.unwrapped, "tools", None)
         return None if chain is None else [spec.schema() for spec in chain.specs]

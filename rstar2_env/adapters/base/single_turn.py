@@ -97,7 +97,7 @@ def reference_turn(doc: Mapping[str, Any]) -> str | None:
 
 
 def _single(env: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with a budget of one turn, if the environment has a turn budget."""
+    """Return the options with a budget of one turn; unchanged if the environment has no turn budget."""
     try:
         return env_options(find_env(env), {**options, "max_turns": 1})
     except ConfigurationError:

@@ -45,7 +45,7 @@ class Part:
     made_by: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
-        """Return the part in the notation; reading it gives the same part."""
+        """Return the part in the text notation, from which ``read_part`` reads the same part."""
         return write_part(self.name, self.options)
 
 

@@ -210,7 +210,10 @@ def _is(name: str, whole: Path) -> bool:
 
 
 def _failed(what: str, error: BaseException) -> ConfigurationError:
-    """Describe an error and its location: the innermost line of the traceback that is in the user's code."""
+    """Return the error to raise if an import of the user's code fails.
+
+    Its message names the innermost line of the traceback that is in the user's code.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return ConfigurationError(f"{what} cannot be imported: {error.filename}, line {error.lineno}: {error.msg}.")
     return ConfigurationError(f"{what} cannot be imported: {place_of(error)}{type(error).__name__}: {error}")

@@ -73,7 +73,7 @@ class _Wait:
 
 
 class _Display:
-    """The activities and waits of the process, and their screen while one of them is shown."""
+    """Holds the activities and waits that run in the process, and draws those that are shown."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -15,7 +15,10 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return for each step its number, the counts of groups without a signal by reason, and the count of the others."""
+    """Return for each step its number, the counts of groups without a signal by reason, and the count of the others.
+
+    A group has a signal if not all of its advantages are 0. The log of another trainer gives shares instead of counts.
+    """
     found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
         figures = step.figures

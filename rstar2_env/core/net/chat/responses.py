@@ -73,7 +73,10 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
 
 def problem_of(answer: Any) -> tuple[str, str] | None:
-    """Return the reason of a failed response, with ``passing`` if a retry may succeed, else ""; else ``None``."""
+    """Return ``None`` if a response did not fail; otherwise the reason and a cause.
+
+    The cause is ``passing`` if a retry may succeed, otherwise "".
+    """
     if not isinstance(answer, Mapping) or answer.get("status") != "failed":
         return None
     error = answer.get("error")
