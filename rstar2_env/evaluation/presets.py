@@ -31,7 +31,7 @@ PRESETS: dict[str, Mapping[str, Any]] = {
 
 
 def preset(name: str) -> Mapping[str, Any]:
-    """Return the preset with a name.
+    """Return the options of the preset ``name``.
 
     Raises:
         UnknownNameError: There is no such preset; the message suggests the nearest name.

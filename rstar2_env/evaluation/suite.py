@@ -305,7 +305,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
 
 
 def _for_player(options: dict[str, Any]) -> dict[str, Any]:
-    """Drop a preset's model options if an agent plays."""
+    """Return the options; if they name no model, so that an agent plays, without the options of engine and model."""
     mine = ("engine", "engine_options", "model_options")
     return options if "model" in options else {name: options[name] for name in options if name not in mine}
 

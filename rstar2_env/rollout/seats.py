@@ -26,7 +26,7 @@ class GivenTurns:
 
     Args:
         turns: The turns as text.
-        chat: Converts them to ids.
+        chat: Converts the turns to token ids.
     """
 
     def __init__(self, turns: Sequence[str], chat: ChatCodec) -> None:

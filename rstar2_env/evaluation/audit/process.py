@@ -29,7 +29,7 @@ _BATCH = 64
 
 
 class AuditCall(NamedTuple):
-    """The arguments of one call of the grader."""
+    """The arguments of one call of the grader: gold answer, answer and question."""
 
     gold: str
     answer: str
@@ -132,7 +132,7 @@ class GraderProcess:
         return told["value"]
 
     def traced(self) -> tuple[dict[str, bool], list[str], list[str]]:
-        """Return the paths read so far (and whether each was also written), the listed folders, and the variables."""
+        """Return what the target has read so far: files (true if also written), folders, environment variables."""
         self._begin()
         self._send({"traced": True})
         told = self._answer("report")

@@ -23,7 +23,7 @@ class AuditFinding:
         answer: The answer of the example.
         found: Number of calls that showed the finding.
         tried: Number of calls that could have shown the finding.
-        script: The program that reproduces the finding; it exits with code 0 if it does.
+        script: The program that reproduces the finding; exit code 0 means that the finding was reproduced.
         output: Output of the program.
     """
 
@@ -70,7 +70,7 @@ class AuditReport:
         golds: Number of gold answers that the target supports, by their class.
         score: Share of correctly graded pairs among the pairs that count, with its 95 % Wilson interval.
         findings: The findings, each reproduced by its program in a fresh process.
-        unconfirmed: Sentences about suspected findings that their programs did not reproduce in a fresh process.
+        unconfirmed: One sentence for each suspicion that its program did not confirm in a fresh process.
         causes: Counts of the pairs, by cause.
         grades: Number of distinct calls that were graded.
         seconds: Wall-clock seconds of the audit.
@@ -106,7 +106,7 @@ class AuditReport:
         return min(exploits, key=lambda one: (len(one.answer) + 1) * one.tried / one.found, default=None)
 
     def of(self, kind: str) -> list[AuditFinding]:
-        """Return the findings of one kind."""
+        """Return the findings of a kind, one of ``KINDS``."""
         return [finding for finding in self.findings if finding.kind == kind]
 
     def rows(self) -> dict[str, str]:

@@ -54,11 +54,11 @@ class Boundary:
         return sum(len(getattr(self, name)) for name in SETS)
 
     def shares(self) -> dict[str, float]:
-        """Share of each set among the shared problems."""
+        """Return, for each set by name, its share (0 to 1) of the problems that both evaluations have."""
         return {name: len(getattr(self, name)) / self.problems for name in (*SETS, "consolidation")}
 
     def record(self) -> dict[str, Any]:
-        """Return the sets as JSON values."""
+        """Return the sets, their shares and the intervals of these shares as JSON values."""
         names = (*SETS, "consolidation")
         intervals = {}
         for name in names:

@@ -61,18 +61,18 @@ class Summary:
         pass_rate: Share of correct episodes.
         reward: Mean return.
         tool_error_share: Share of the policy's calls that are errors.
-        tool_error_share_correct: Share of errors among the policy's calls in correct episodes.
+        tool_error_share_correct: Share of the policy's calls in correct episodes that are errors.
         calls: Mean number of the policy's calls in an episode.
         turns: Mean number of turns.
         broken_formats: Share of episodes that do not mark exactly one answer.
         code_share: Share of episodes with a call.
-        code_share_correct: Share of correct episodes with a call.
+        code_share_correct: Share of the correct episodes that have a call.
         tokens: Mean number of tokens that the policy wrote, over episodes for which it is known.
         repetition: Mean share of four-word sequences that already occurred in the episode.
-        truncated: Share of episodes that exhausted a budget.
+        truncated: Share of episodes that exhausted a budget of turns, tokens or time.
         statuses: Number of the policy's calls by status, over all episodes that count.
         statuses_correct: Number of calls by status, over correct episodes.
-        injected: Number of faults that a wrapper injected, by status; the shares leave them out.
+        injected: Number of faults that a wrapper injected, by status; the shares of errors do not count them.
         usage: Requests, tokens and cost of all episodes, if the player counts them.
         ends: Number of episodes by end, including those that do not count.
         rewards: Mean of each component of the reward, and of each score, over the episodes that have it.
@@ -107,7 +107,7 @@ class Summary:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
+        """Return all fields, by name, as JSON values."""
         return asdict(self)
 
     def figures(self) -> dict[str, float | None]:

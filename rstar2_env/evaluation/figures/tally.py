@@ -30,7 +30,7 @@ class About:
     """Facts that a line of an evaluation's file holds in addition to the episode.
 
     Attributes:
-        start: Number of the episode's start (a problem and a seed); it identifies a problem that has no id.
+        start: Number, from 0, of the episode's start (a problem and a seed); it identifies a problem that has no id.
         source: Source of the episode's problem; empty if unknown.
         difficulty: Difficulty of the episode's problem, as the source names it; empty if unknown.
         chain: Whether a judge found the episode's chain of thought right; ``None`` if no judge was asked or none

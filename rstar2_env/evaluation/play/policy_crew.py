@@ -95,7 +95,7 @@ class PolicyOptions(CheckedOptions):
         check_chat_template(self.chat_template)
 
     def loading(self) -> dict[str, Any]:
-        """Return the options that affect loading, by name."""
+        """Return, by name, the options with which a model is loaded."""
         sampling = ("temperature", "top_p", "top_k", "max_episode_tokens", "max_turn_tokens", "max_episode_seconds")
         return {name: value for name, value in asdict(self).items() if name not in sampling}
 
@@ -309,7 +309,7 @@ class PolicyCrew:
 
 
 def _usage(episode: Episode) -> dict[str, float]:
-    """Return an episode's requests and tokens under the names that endpoints use.
+    """Return the ``requests``, ``prompt_tokens`` and ``completion_tokens`` of an episode, as endpoints name them.
 
     The prompt tokens of every turn are counted in full, even if the engine has cached them.
     """

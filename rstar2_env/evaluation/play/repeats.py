@@ -25,7 +25,7 @@ class Repeats:
     same: int
 
     def record(self) -> dict[str, Any]:
-        """Return the number of repeated and of identical episodes, by name."""
+        """Return ``episodes`` and ``same`` as a dict."""
         return asdict(self)
 
 

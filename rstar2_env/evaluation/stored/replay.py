@@ -125,6 +125,9 @@ def _begin(
         episode: The stored episode.
         ways: Alternative options of ``reset``, in the order in which they are tried.
         lost: Name of the run's source of problems, if the problem cannot be found in it; else empty.
+
+    Returns:
+        The new episode, which has no turn yet, and the differences between the two starts.
     """
     began: list[tuple[dict[str, Any], list[Difference]]] = []
     failure: Rstar2Error | None = None

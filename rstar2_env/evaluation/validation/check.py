@@ -86,7 +86,7 @@ class Result:
     evidence: tuple[BenchEpisode, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as JSON values."""
+        """Return the check and its result as JSON values, as ``Report.to_dict`` lists them."""
         return {
             "name": self.check.name,
             "level": self.check.level,

@@ -59,7 +59,7 @@ class FailedCheck:
     detail: str
 
     def to_dict(self) -> dict[str, str]:
-        """Return the record as JSON values."""
+        """Return ``id`` (of the problem), ``check`` and ``detail``."""
         return {"id": self.problem_id, "check": self.check, "detail": self.detail}
 
 
@@ -108,7 +108,7 @@ class Validation:
         return f"{self.env_id}: {verdict}"
 
     def rows(self) -> dict[str, str]:
-        """Return the rows of a summary table."""
+        """Return the rows of a summary table: a value for each label."""
         split = f" ({self.split})" if self.split else ""
         rows = {
             "problems checked": f"{self.checked} of {self.problems}{split}" if self.problems else "none",

@@ -187,7 +187,7 @@ def _difference(one: BenchEpisode, other: BenchEpisode) -> str:
 
 
 def _held() -> dict[str, int]:
-    """Resources of the process: open handles, threads, resident memory; 0 if the system does not report them."""
+    """Return the ``handles``, ``threads`` and ``memory_mb`` (resident, MiB) of this process; 0 if not reported."""
     handles = memory = 0
     with suppress(OSError):
         handles = len(os.listdir("/proc/self/fd"))

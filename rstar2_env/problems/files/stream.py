@@ -38,7 +38,7 @@ class Table(Protocol):
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield every record in order; faster than reading them one by one."""
+        """Yield what ``row`` returns for every record, in order; faster than one call of ``row`` for each record."""
         ...
 
 
@@ -74,7 +74,7 @@ class JsonlTable:
         return len(self._lines)
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Read one line; ``pread`` has no shared position, so this is thread-safe."""
+        """Return the place, the line number and the record of line ``index``; threads may call it at the same time."""
         number = self._lines[index]
         where = f"{self._path}:{number}"
         with readable(self._path):
@@ -84,7 +84,7 @@ class JsonlTable:
         return where, number, parse_line(line, self._columns, where)
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield the record of every line, in order."""
+        """Yield what ``row`` returns for every line, in order."""
         return map(self.row, range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:

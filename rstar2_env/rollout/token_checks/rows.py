@@ -29,7 +29,7 @@ def check_row(
     Args:
         row: Token ids, mask and log-probabilities of the row.
         episode: Episode of the row, if the row contains the whole episode.
-        codec: Converter of the chat template with which the episode was played; ``None`` skips the checks against it.
+        codec: Converter of the chat template with which the episode was played; ``None`` skips the checks that need it.
         vocabulary: Number of valid token ids; ``None`` if unknown.
     """
     where = f"step {row.step}, group {row.group}, member {row.member}"

@@ -72,7 +72,7 @@ HEAVY = (
 
 
 def times(bench: AuditBench) -> Suspicions:
-    """Yield at most two suspicions: an answer that is graded too slowly, and one whose time grows faster than it."""
+    """Yield at most two suspicions: an answer that takes too long to grade, and a grading time that grows too fast."""
     golds = _golds(bench)
     hung = [call for call, grade in bench.known.items() if grade.hung]
     for gold in golds:

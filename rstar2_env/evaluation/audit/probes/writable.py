@@ -63,7 +63,7 @@ _OF_PYTHON = (
 
 
 def executed(bench: AuditBench) -> Suspicions:
-    """Grade answers that create a file if they run as code; yield a suspicion for the first that does."""
+    """Grade answers that create a file if they run as code; yield a suspicion for the first whose file exists."""
     golds = _golds(bench)
     if not golds or not bench.enough_time("code in answers"):
         return
@@ -90,7 +90,7 @@ def executed(bench: AuditBench) -> Suspicions:
 
 
 def read_places(bench: AuditBench) -> Suspicions:
-    """Trace the files and variables that the target reads, and change them; yield a suspicion if a verdict changes."""
+    """Change the files and environment variables that the target reads; yield a suspicion if a verdict changes."""
     calls = sample(bench)[:_MOST_CALLS]
     if bench.unsteady or not bench.enough_time("files and variables"):
         return

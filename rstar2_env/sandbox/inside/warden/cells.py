@@ -49,7 +49,7 @@ class Cells:
         options: Options, as for ``Sessions``.
         loop: The event loop of the warden.
         queue: The calls that wait for a worker.
-        pool: The pool of child processes; it also ends those that belong to sessions.
+        pool: The pool of child processes, which also ends the processes of sessions.
         answer: Function that sends an outcome to the caller, unless the outcome is no longer needed.
         lose: Function that reports that a call was lost through no fault of its program.
     """
@@ -187,7 +187,7 @@ class Cells:
             self.answer(call, *_ended_by_caller())
 
     def settle(self, child: Child) -> None:
-        """Handle the end of a session's process, during a cell or between cells: report it, or retry the cell."""
+        """Handle the end of a session's process: report the outcome of the running cell, if any, or retry the cell."""
         session, call = child.session, child.call
         assert session is not None
         if child.discarded:  # ended by the warden

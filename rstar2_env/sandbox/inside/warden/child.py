@@ -289,7 +289,7 @@ class Child:
             return b""
 
     def finish_cell(self, message: bytes) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-        """Return the outcome (header, stdout, stderr) of a cell whose session continues.
+        """Return the outcome of a cell whose session continues, as ``outcome`` does, and prepare for the next cell.
 
         Args:
             message: The child's message about the end of the cell.
@@ -349,7 +349,7 @@ class Child:
         return self.slot.group is not None and self.slot.group.out_of_memory()
 
     def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-        """Return the outcome of the child's call: its header, and the bytes of stdout and stderr."""
+        """Return the outcome of the child's call: the fields of ``Outcome``, and the bytes of (stdout, stderr)."""
         assert self.call is not None
         out, err = self.streams
         group = self.slot.group

@@ -141,7 +141,10 @@ def _status_of_signal(seen: Seen, name: str) -> _Found:
 
 
 def read_report(messages: list[bytes]) -> dict[str, Any]:
-    """Parse the last message that is a valid report; each field has the right type and a limited length."""
+    """Return the fields of the last message that is a report of the harness; {} without one.
+
+    A field of the wrong type is dropped, and texts are truncated, since the program could have forged the message.
+    """
     for message in reversed(messages):
         try:
             raw = json.loads(message)
