@@ -71,9 +71,9 @@ def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) ->
     """Convert a frame from the warden to an outcome.
 
     Args:
-        header: Header of the frame; fields that have their default are missing.
+        header: Header of the frame, without the fields that have their default value.
         blobs: Bytes of stdout and stderr.
-        attempts: Number of starts of the call.
+        attempts: How many times the call was started.
     """
     out, err = (blob.decode("utf-8", "replace") for blob in blobs)
     truncated = any(header.get(f"{name}_left_out") for name in ("stdout", "stderr", "value"))
@@ -87,7 +87,7 @@ def lost(why: str, attempts: int, session: str | None = None, reason: OutcomeRea
 
     Args:
         why: Reason, as one sentence.
-        attempts: Number of starts of the call.
+        attempts: How many times the call was started.
         session: Name of the call's session, which ends too; ``None`` without a session.
         reason: Machine-readable reason.
     """

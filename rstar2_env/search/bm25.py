@@ -27,7 +27,7 @@ class Bm25:
     Args:
         texts: The texts to search in.
         words: A regular expression that matches a word; texts are converted to lower case first.
-        k1: Weight of repeated occurrences of a word.
+        k1: Weight of repeated occurrences of a word; 0 counts a word once.
         b: Strength of the length normalization, 0 to 1.
     """
 

@@ -55,7 +55,7 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
     """Generate ``count`` hacks of each cause; the same seed gives the same hacks.
 
     Args:
-        causes: Names of ``CAUSES``; ``None`` means all.
+        causes: Keys of ``CAUSES``; ``None`` means all causes.
         count: Number of hacks of each cause.
         seed: Seed of the generators.
 

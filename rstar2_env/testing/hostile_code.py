@@ -80,7 +80,7 @@ def _program(name: str, expect: str, code: str, contains: str = "", absent: str 
 
 
 def parser_programs() -> list[HostileProgram]:
-    """Return sources that crash parsers."""
+    """Return programs whose source text crashes some parsers."""
     return [
         _program("100 MB of source", "empty memory timeout", "#" + "x" * (100 << 20)),
         _program("unary minus, 200,000 deep", "syntax_error memory exception", "-" * 200_000 + "1"),

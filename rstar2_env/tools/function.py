@@ -98,7 +98,7 @@ class FunctionTool:
 
 
 def _schema(annotation: Any, where: str) -> dict[str, Any]:
-    """Return the JSON schema of one annotation."""
+    """Return the JSON schema of one annotation; ``where`` names the parameter in the error message."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         words = [extra for extra in arguments[1:] if isinstance(extra, str)]

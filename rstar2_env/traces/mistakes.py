@@ -105,7 +105,7 @@ def _division_by_zero(code: str, rng: np.random.Generator) -> str | None:
 
 
 def _wrong_type(code: str, rng: np.random.Generator) -> str | None:
-    """Replace a number before a plus or minus with a text."""
+    """Put quotes around a number that precedes a plus or minus sign, so that it is a string."""
     places = [match for match in _NUMBER.finditer(code) if code[match.end() : match.end() + 1] in ("+", "-")]
     if not places:
         return None

@@ -78,7 +78,7 @@ class PlayedTraces:
         solved: Number of problems with a qualifying episode.
         episodes: Number of episodes, including those of an interrupted run.
         tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
-        reasons: Reasons why episodes and traces were not kept, with counts.
+        reasons: Number of episodes and traces that were not kept, by reason.
         stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if all tries were
             used.
     """
@@ -237,7 +237,7 @@ class _State:
         problems: The tries of each problem.
         count: Number of episodes.
         tokens: Number of generated tokens.
-        reasons: Reasons why episodes did not qualify, with counts.
+        reasons: Number of episodes that did not qualify, by reason.
         planned: Number of episodes up to the end of the current round.
         kept: Number of qualifying episodes.
     """

@@ -50,7 +50,7 @@ class VerifyOptions:
         """Check the options.
 
         Raises:
-            ConfigurationError: An option is not one of its values, or out of its range.
+            ConfigurationError: An option is not among its allowed values, or is out of its range.
         """
         check_options(self)
 

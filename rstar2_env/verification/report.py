@@ -160,7 +160,7 @@ def grade_pairs(
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """Return the smallest value that at least a ``share`` of the values does not exceed; 0.0 if there are none."""
+    """Return the smallest value v such that at least ``share`` (0 to 1) of the values are <= v; 0.0 without values."""
     ordered = sorted(values)
     if not ordered:
         return 0.0

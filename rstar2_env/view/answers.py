@@ -200,7 +200,7 @@ class Answers:
         return episodes.find_episode(self._find(name)[2], key)
 
     def tokens(self, name: str, key: str) -> JsonObject:
-        """Return the tokens of a training episode, with text, mask, log-probability, advantage and ratio of each."""
+        """Return a training episode's tokens: text, mask, log-probability, advantage and importance ratio of each."""
         _, followed, index = self._find(name)
         return tokens.tokens_of(index, followed.facts.config, key)
 

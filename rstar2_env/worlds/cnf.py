@@ -75,7 +75,7 @@ def satisfies(clauses: Sequence[Sequence[int]], values: Sequence[bool]) -> bool:
 
 
 def solutions(clauses: Sequence[Sequence[int]], variables: int) -> Iterator[str]:
-    """Yield every assignment that satisfies all clauses, by trying every assignment."""
+    """Yield every assignment that satisfies all clauses, as a string of 0 and 1, by trying all assignments."""
     for number in range(2**variables):
         bits = format(number, f"0{variables}b")
         if satisfies(clauses, [bit == "1" for bit in bits]):

@@ -34,7 +34,7 @@ def units(size: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def peers(size: int) -> tuple[tuple[int, ...], ...]:
-    """For each cell, the other cells in its row, column and box."""
+    """For each cell, the indices of the other cells in its row, column and box."""
     return tuple(
         tuple(sorted({other for unit in units(size) if cell in unit for other in unit} - {cell}))
         for cell in range(size * size)

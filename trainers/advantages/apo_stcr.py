@@ -29,7 +29,7 @@ class ApoStcr(Wrapped):
 
     Args:
         of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        base: The factor is 2 - base^-n for an episode n tokens longer than the mean of the correct episodes.
+        base: The factor is 2 - base^-n for an episode n tokens longer than the average correct episode.
     """
 
     base: float = option(1.00001, above=1)

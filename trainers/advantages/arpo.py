@@ -30,7 +30,8 @@ class Arpo(Wrapped):
 
     Args:
         of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        attribution: ``"soft"``, the paper's default, keeps each episode's advantage; ``"hard"`` uses the mean.
+        attribution: ``"soft"``, the paper's default, keeps each episode's advantage; ``"hard"`` gives shared tokens
+            the mean.
     """
 
     attribution: Literal["soft", "hard"] = "soft"

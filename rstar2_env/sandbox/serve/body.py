@@ -41,7 +41,7 @@ async def read_json(request: Request, max_bytes: int, service: Service) -> Any:
 
     Args:
         request: The HTTP request, whose body was not read yet.
-        max_bytes: Largest size of its body.
+        max_bytes: Largest size of the body, in bytes.
         service: The service; its option ``max_calls`` limits the number of values.
 
     Raises:

@@ -32,7 +32,7 @@ _REASONS = {ToolStatus.TIMEOUT: "worker_timeout", ToolStatus.UNAVAILABLE: "inter
 
 
 def code_judge_routes(service: Service, max_bytes: int) -> list[Route]:
-    """Create the HTTP routes: results of ``/run`` include the program's output, results of ``/judge`` do not."""
+    """Create the routes of code-judge's API; results of ``/run`` include the output, results of ``/judge`` do not."""
 
     async def ping(request: Request) -> Response:
         return JSONResponse("pong")
@@ -129,7 +129,7 @@ class _Run:
             await self._changed.wait()
 
     def finished(self, call: ServedCall) -> None:
-        """Store the outcome of a call; a refused call has none and stays ``queue_timeout``, so that clients retry."""
+        """Store a call's outcome; a refused call has none: its result stays ``queue_timeout``, so clients retry."""
         place = self._places.pop(call)
         if call.outcome is not None:
             self._add(place, call.outcome)

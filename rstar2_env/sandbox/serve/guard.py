@@ -37,7 +37,7 @@ class ServiceGuard:
         app: The application.
         token: The required token, sent as a bearer token or as the password of basic authentication (for clients that
             accept only a host name: ``user:TOKEN@host``); ``None`` requires none.
-        max_bytes: Largest size of a request.
+        max_bytes: Largest size of a request's body, in bytes.
         service: The service of the application; while the service stops, new calls are refused.
     """
 

@@ -37,7 +37,7 @@ class ServedCall:
     Args:
         call_id: Id that the client chose.
         job: The job; ``None`` if the call will not run.
-        arrived: Time of arrival, on the event loop's clock.
+        arrived: Time of arrival in seconds, on the event loop's clock.
 
     Attributes:
         id: Id that the client chose.

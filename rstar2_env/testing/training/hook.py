@@ -27,7 +27,7 @@ class HookHarness:
 
     Attributes:
         make: Function that makes a new hook.
-        terms: Coefficients of the loss terms in the run that the hook is bound to.
+        terms: Coefficients of the loss terms, by the term's name, in the run that the hook is bound to.
     """
 
     make: Callable[[], Any]

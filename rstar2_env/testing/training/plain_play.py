@@ -45,7 +45,7 @@ class PlainPlay:
     async def episode(
         self, start: Any, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
     ) -> Episode:
-        """Play one episode, which takes a few cycles of the event loop."""
+        """Play one episode, as ``Play.episode`` does; this takes a few cycles of the event loop."""
         self.starts[group] = start
         made = await self._made(group, member, start.problem_id)
         if not made.available and member % 2 == 0:

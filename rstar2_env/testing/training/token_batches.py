@@ -23,10 +23,10 @@ _SIZE = 5
 
 
 def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
-    """Make ``Tokens`` of four rows, with padding, environment tokens between policy tokens, advantages of both signs.
+    """Make ``Tokens`` of four rows, with padding, environment tokens among policy tokens, and advantages of both signs.
 
     Args:
-        seed: Seed of all numbers.
+        seed: Seed of all random values.
         needs: Tensors to include in addition to the usual tensors; ``None`` includes all.
         on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
@@ -108,7 +108,7 @@ def declared_batch(part: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
 
     Args:
         part: The loss term or correction that will read the micro-batch.
-        seed: Seed of all numbers.
+        seed: Seed of all random values.
         on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
     tokens = token_batch(seed, needs=part.needs, on_policy=on_policy)

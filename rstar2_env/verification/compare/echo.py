@@ -177,7 +177,7 @@ def _items(node: Node) -> list[Node]:
 
 
 def _restates(gold: Node, answer: Node, formula: Node) -> bool:
-    """Whether an answer is nearer to a formula of the question than to the gold; all three are equal in value."""
+    """Whether an answer's form is nearer to a formula of the question than to the gold; all have the same value."""
     gold, answer, formula = light(gold), light(answer), light(formula)
     if key(gold) in (key(answer), key(formula)):
         return False

@@ -114,7 +114,11 @@ def grade(
 def _compare(
     gold_trees: tuple[Node, ...], answer_trees: tuple[Node, ...], rules: Rules
 ) -> tuple[bool | None, tuple[Node, Node]]:
-    """Compare every reading of the gold with every reading of the answer; return the result and the equal readings."""
+    """Compare every reading of the gold with every reading of the answer.
+
+    Returns:
+        The result, and the equal pair of readings; if there is none, the first pair.
+    """
     unknown = False
     for one in gold_trees:
         for other in answer_trees:

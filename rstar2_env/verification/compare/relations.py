@@ -27,7 +27,7 @@ SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
 def same_relation(gold: Node, answer: Node, rules: Rules, same: Same, same_all: SameAll) -> bool | None:
-    """Compare two nodes if at least one is a relation.
+    """Compare two nodes of which at least one is a relation; return ``None`` if evaluation cannot decide.
 
     Args:
         gold: The gold value.

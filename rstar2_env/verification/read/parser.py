@@ -254,7 +254,7 @@ class Reader(Factors):
         return side
 
     def _numbered_label(self, text: str) -> bool:
-        """Whether a number and a colon after the words number a label: "Case 2: x = 5", not "the ratio is 3:5"."""
+        """Whether the words are a label with a number and a colon: "Case 2: x = 5", but not "the ratio is 3:5"."""
         return self.is_next("num") and self.is_next("colon", ahead=1) and text.split()[-1].lower() not in names.VERBS
 
     def ratio(self) -> Node:

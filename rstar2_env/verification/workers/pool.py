@@ -182,7 +182,7 @@ class WorkerPool:
         self._drop(process)
 
     def _remember(self, job: _Job) -> None:
-        """Note that a request is slow, so that the same request starts in the slow lane the next time."""
+        """Note that a request is slow, so that the same request starts in the second queue the next time."""
         with self._lock:
             self._known[_digest(job.request)] = None
             if len(self._known) > MAX_KNOWN:

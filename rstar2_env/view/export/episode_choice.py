@@ -25,8 +25,8 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
         params: Filter, as for the table of episodes.
 
     Returns:
-        The ids of the episodes in the index, in list order, and a sentence about omitted episodes with the reason; the
-        sentence is empty if none are omitted.
+        The episodes' ids in the index, in the order of the table of episodes, and a sentence that says which episodes
+        are omitted and why, empty if none are.
 
     Raises:
         ConfigurationError: A value of the filter is invalid.

@@ -86,7 +86,7 @@ class _Packer:
         self.responses[f"api/compare?{words}"] = self.answers.compare({**query, "limit": str(_MOST_PROBLEMS)})
 
     def _add_run(self, name: str) -> str:
-        """Add the responses about a run; return a sentence about omitted data."""
+        """Add the responses about a run; return a sentence about omitted data, empty if there is none."""
         at, answers, responses = f"api/runs/{name}", self.answers, self.responses
         responses[at] = _without_path(answers.run(name))
         responses[f"{at}/metrics"] = answers.metrics(name)

@@ -192,7 +192,7 @@ class _Calls(NamedTuple):
     """A summary of a list of statuses.
 
     Attributes:
-        counts: Counts by name, as JSON; empty without calls.
+        counts: Number of calls by status, as JSON; empty without calls.
         counted: Number of calls whose status is not ``unavailable``.
         errors: Number of calls whose status is one of ``ERRORS``.
         bits: Bit mask of the names of the statuses; see ``STATUSES``.

@@ -215,7 +215,7 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
     """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters.
 
-    Each value has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split.
+    A ``value`` has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split.
     """
     found: list[dict[str, Any]] = []
 
@@ -275,7 +275,7 @@ _LABELS: Mapping[str, str] = {
 
 
 def _values(rows: Iterable[tuple[Any, str, int]]) -> list[dict[str, Any]]:
-    """Return the values in rows of a value, a split and a number of episodes, the most frequent first."""
+    """Add up rows of (value, split, episodes) by value, the most frequent first; see ``columns_of`` for the keys."""
     splits: dict[Any, dict[str, int]] = {}
     for value, split, episodes in rows:
         if value not in ("", None):

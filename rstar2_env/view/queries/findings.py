@@ -136,7 +136,7 @@ class ChildProcess:
 
 
 class _FailedError(Exception):
-    """Carries a result that says why a run cannot be diagnosed, past the function that would store it."""
+    """The run cannot be diagnosed; raised with the result that says why, so that ``stored`` does not store it."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         self.answer = answer

@@ -77,7 +77,7 @@ def _rejected(text: str) -> str:
 
 
 def find_group(index: RunIndex, step: int, group: int, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return one group with its episodes.
+    """Return one group: its table row, and ``episodes``, ``quotas`` (see ``_quotas``) and ``neighbours``.
 
     Args:
         index: Index of the run.

@@ -62,7 +62,7 @@ def _contains(line: bytes, words: Sequence[str]) -> bool:
 
 
 def _tokens(text: str) -> str:
-    """Tokenize a text as the index does; return the words between NUL characters."""
+    """Tokenize a text as the index does; return the words, with a NUL character before and after each."""
     if not text.isascii():
         text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
     return f"\0{''.join(word + chr(0) for word in _TOKEN.findall(text.casefold()))}"

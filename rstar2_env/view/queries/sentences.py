@@ -145,7 +145,7 @@ def _collapse(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
 
 
 def _collapsing(metrics: Mapping[int, Mapping[str, float | None]]) -> dict[str, list[tuple[int, float]]]:
-    """Return the points of each figure in ``_COLLAPSING`` that has at least two points."""
+    """Return the points (step, value) of each figure in ``_COLLAPSING`` that has at least two points."""
     return {name: points for name in _COLLAPSING if len(points := _points(metrics, name)) > 1}
 
 

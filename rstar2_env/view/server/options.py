@@ -23,8 +23,8 @@ class ViewOptions(CheckedOptions):
             only on loopback.
         names: Additional host names of this machine, accepted in the Host header.
         connections: Maximum number of concurrent connections; further ones are closed.
-        header_timeout_s: Timeout for the header of a request.
-        poll_s: Maximum duration of a long-polling request for changes.
+        header_timeout_s: Seconds within which a client must send the header of a request.
+        poll_s: Maximum seconds that a long-polling request waits for changes.
     """
 
     host: str = option("127.0.0.1", least=1)

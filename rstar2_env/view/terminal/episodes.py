@@ -76,7 +76,7 @@ COLUMNS = tuple(TableColumn(heading, **_CELLS[name]) for name, heading in words(
 
 
 def conversation(line: Mapping[str, Any], *, heading: str) -> Group:
-    """Build the display of one episode as a conversation, in the segments of the page.
+    """Build the display of one episode as a conversation, split into the same segments as on the page.
 
     Args:
         line: Record of the episode from a run folder or another file of episodes.

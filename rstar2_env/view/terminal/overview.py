@@ -138,7 +138,7 @@ def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
 
 
 def _lines(series: Mapping[str, Sequence[float | None]]) -> Iterator[tuple[str, Sequence[float | None], str, str]]:
-    """Yield the curves in the order of the page: label, values, format and section; no curve twice.
+    """Yield the curves in the order of the page: label, values, format and section; each curve once.
 
     If a run has none of the page's figures, all of its figures are yielded.
     """
@@ -209,12 +209,12 @@ def figure(name: str, value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share for tables."""
+    """Format a share (0 to 1) for tables: ``45.0%``; ``None`` as a dash."""
     return "–" if value is None else f"{100 * value:.1f}%"
 
 
 def number(value: float | None) -> str:
-    """Format a figure for tables."""
+    """Format a figure for tables: integers with commas, others with four digits, ``None`` as a dash."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

@@ -23,7 +23,7 @@ def words() -> Mapping[str, Any]:
 
 @cache
 def cards() -> Sequence[Mapping[str, Any]]:
-    """Return the cards of an overview in order.
+    """Return the cards (curves) of an overview, in order.
 
     Keys: ``title``, ``section``, ``help``, ``metrics`` (names with labels), and the number format, ``form``.
     """

@@ -33,7 +33,7 @@ def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0
 
     Args:
         limits: Limits of the job.
-        isolation: The active layers.
+        isolation: The active layers of isolation.
         cpu_over_life_s: Limit on the CPU seconds of all cells of a session together; 0 for a single program.
     """
     soft = _cpu_limit(limits)
@@ -85,7 +85,7 @@ def read_job() -> wire.Frame | None:
 
 
 def _fill(raw: bytearray, at: int) -> bool:
-    """Fill a buffer from index ``at`` to its end from the job pipe; return false if the pipe is closed before."""
+    """Fill a buffer from index ``at`` to its end from the job pipe; return false if the pipe is closed first."""
     with memoryview(raw) as whole:
         while at < len(raw):
             count = os.readv(JOB_FD, (whole[at : at + (1 << 20)],))

@@ -115,15 +115,15 @@ def run_cell(
     """Run a cell's code with the globals ``namespace``.
 
     Args:
-        source: The program.
-        namespace: Globals of the program.
+        source: The cell: one cell of a session, or a whole program.
+        namespace: Globals of the cell; the code changes them.
         started: Called with the compiled code before it runs.
         ended: Called when the code has stopped running, before the report is made.
-        filename: Name of the program in tracebacks.
+        filename: Name of the cell in tracebacks.
         flags: Flags of ``__future__`` features from earlier cells.
 
     Returns:
-        The exit code of the program, and the report; its field ``ends`` is set if the program requested an exit.
+        The exit code, and the report, whose field ``ends`` is set if the cell requested an exit.
     """
     # The program can change anything that it can reach, so everything needed after it is kept in local variables.
     any_exception, back, restored = BaseException, restore, _REMEMBERED
@@ -164,7 +164,7 @@ def fresh_stdin() -> None:
 
 
 def remember() -> None:
-    """Save the globals of the modules that make a report, before a program can change them."""
+    """Save the globals of the modules that create a program's report, before the program can change them."""
     for module in (builtins, json, traceback, linecache, sys.modules[__name__]):
         _REMEMBERED.append((vars(module), dict(vars(module))))
 

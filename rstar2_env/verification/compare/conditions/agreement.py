@@ -35,7 +35,7 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
     - It consists of known words.
 
     A negation in the gold answer must also be in the answer, and so must a condition without a word (``x^2, x > 0``),
-    unless it holds anyway.
+    unless that condition holds anyway.
 
     Args:
         gold: The gold answer.

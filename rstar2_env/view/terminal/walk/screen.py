@@ -59,7 +59,7 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
 
         Args:
             *names: Names of the screens that lead to this one, as a path.
-            more: Additional information.
+            more: Text after the names, such as a number of episodes.
             error: Error message; empty if there is no error.
         """
         text = Text(" › ").join([Text("runs"), *(safe_text(one_line(name, 60), "bold") for name in names)])
