@@ -170,7 +170,7 @@ def check_advantage(
     Args:
         advantage: A name as a recipe writes it (``"group_norm:eps=1e-6"``, ``"./mine.py:Name"``), a class, or the
             estimator itself, an object or a function.
-        zero_when_equal: Whether equal rewards must give zeros; false for an estimator without a baseline.
+        zero_when_equal: Whether equal rewards must give zero advantages; false for an estimator without a baseline.
         skip: Names of checks to leave out; see ``rstar2_env.testing.ADVANTAGE_CHECKS``.
         **options: Options of the estimator, when it is given as a name or a class.
 

@@ -32,7 +32,7 @@ class ConversationSet:
         columns: The columns to read; a column that the set does not have is ignored.
         convert: Converts a row to messages.
         config: The configuration on the Hub, if there are several.
-        split: The split.
+        split: The split on the Hub.
         licence: Licence of the set, as stated on its page.
         doubts: Conditions of use, facts that the paper does not state, and the paper's steps that are not
             done here.

@@ -24,7 +24,7 @@ def messages(row: Mapping[str, Any]) -> list[Message]:
 
 
 def input_output(row: Mapping[str, Any]) -> list[Message]:
-    """Convert a row with ``input`` (messages or a text), ``output`` and optionally ``system_prompt``; refuse reasoning.
+    """Convert a row with ``input`` (messages or a text), ``output`` (a text) and optionally ``system_prompt``.
 
     Raises:
         UnusableError: The row cannot be read, or its ``reasoning`` is ``on``, so that the output contains reasoning.

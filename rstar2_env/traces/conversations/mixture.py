@@ -35,7 +35,7 @@ class Mixture:
     unusable: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def report(self) -> dict[str, Any]:
-        """Numbers of ``conversations``, ``rows``, ``taken`` and ``unusable``, as JSON values."""
+        """The number of ``conversations``, and the attributes ``rows``, ``taken`` and ``unusable``."""
         return {"conversations": len(self.records), "rows": self.rows, "taken": self.taken, "unusable": self.unusable}
 
 

@@ -46,7 +46,7 @@ Same = Callable[[Node, Node], bool | None]
 
 
 def all_of(results: Iterable[bool | None]) -> bool | None:
-    """Return the three-valued "and" of results: ``False`` if any is, else ``None`` if any is, else ``True``."""
+    """Return ``False`` if any result is ``False``, else ``None`` if any is ``None``, else ``True``."""
     unknown = False
     for result in results:
         if result is False:

@@ -89,12 +89,14 @@ def _aggregates(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, st
 
 
 def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str, Any]:
-    """Return an episode's ``place`` in the table, from 0, ``total``, and the keys ``previous`` and ``next``.
+    """Return an episode's ``place`` in the table (from 0), the table's ``total``, and its neighbours' keys.
+
+    The neighbours are ``previous`` and ``next``.
 
     Args:
         index: Index of the run.
         params: Filters and ``sort``, as for the table.
-        key: Key of the episode. If the filters exclude the episode, position and neighbours are ``None``.
+        key: Key of the episode. If the filters exclude the episode, place and neighbours are ``None``.
 
     Raises:
         ConfigurationError: The key or another value is invalid.

@@ -203,7 +203,7 @@ def last_step(db: sqlite3.Connection, split: str) -> int | None:
 
 
 def figures_by_split(index: RunIndex) -> dict[str, Any]:
-    """Return ``train``, figures of all training episodes, and ``eval``, of the last evaluation; or ``None``."""
+    """Return figures of all training episodes (``train``) and of the last evaluation (``eval``), each or ``None``."""
     with index.reading() as db:
         step = last_step(db, "eval")
         return {

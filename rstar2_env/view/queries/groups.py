@@ -77,7 +77,9 @@ def _rejected(text: str) -> str:
 
 
 def find_group(index: RunIndex, step: int, group: int, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return one group: its table row, and ``episodes``, ``quotas`` (see ``_quotas``) and ``neighbours``.
+    """Return one group: its table row, and ``episodes``, ``quotas`` and ``neighbours``.
+
+    ``quotas`` is the result of ``_quotas``; ``neighbours`` has ``previous`` and ``next``, results of ``_neighbour``.
 
     Args:
         index: Index of the run.

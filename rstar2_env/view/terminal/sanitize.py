@@ -8,7 +8,7 @@ from rstar2_env.core.text import harmless
 
 
 def one_line(text: object, longest: int = 200) -> str:
-    """Return a text as one line without control characters, cut to a length."""
+    """Return a text as one line without control characters, cut to ``longest`` characters."""
     line = " ".join(harmless(text).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 

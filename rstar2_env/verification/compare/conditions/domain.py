@@ -158,7 +158,7 @@ def solution(condition: Node, name: str) -> tuple[Piece, ...] | None:
 
 
 def _solved(op: str, left: Node, right: Node, name: str) -> tuple[Piece, ...] | None:
-    """Return the solution of one inequality, found by ``read_set`` if it is solved for the variable, else by SymPy."""
+    """Solve one inequality: with ``read_set`` if the variable already stands alone on one side, else with SymPy."""
     simple = read_set(Relation((op,), (left, right)))
     if simple is not None and simple.variable == key(Sym(name)):
         return simple.pieces
