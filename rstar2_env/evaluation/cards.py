@@ -187,7 +187,7 @@ def written(messages: list[Message], *, longest: int | None = None) -> str:
 
     Args:
         messages: The messages.
-        longest: Length to which a text is shortened; ``None`` keeps whole texts.
+        longest: Number of characters to which a text is shortened; ``None`` keeps whole texts.
     """
     parts = []
     for message in messages:

@@ -82,7 +82,7 @@ class EvaluationOptions(CheckedOptions):
     repeat: bool = False
 
     def __post_init__(self) -> None:
-        """Check every field; environment, agent and engine parse the text of their own options.
+        """Check every field, except the options of environment, agent and engine, which ``make_parts`` checks.
 
         Raises:
             ConfigurationError: A value is invalid.
@@ -136,10 +136,10 @@ class EvaluationParts:
 
     Attributes:
         env: Name, id and creator of the environment.
-        env_options: Options of the environment, with their types.
+        env_options: Options of the environment, converted to their types.
         wrappers: Wrappers of the environment.
         policy: Options of the model's sampling and token budgets; ``None`` if an agent plays.
-        agent_options: Options of the agent, with their types.
+        agent_options: Options of the agent, converted to their types.
         judge: Judge of chains of thought, if any.
         scores: Components that score episodes.
         ks: The values of k for the figures.

@@ -46,7 +46,12 @@ def cached(key: Hashable, make: Callable[[], ProblemSource]) -> ProblemSource:
 
 
 def stamp(path: Path) -> tuple[str, int, int] | None:
-    """The path, modification time and size of a file or folder, to detect changes; ``None`` if it does not exist."""
+    """Return the state of a file or folder, to detect changes; ``None`` if it does not exist.
+
+    Returns:
+        The real path, the time of the last modification in nanoseconds, and the size in bytes; for a folder, the
+        latest modification of the ``*.json`` files in it, and their number.
+    """
     try:
         status = path.stat()
         if path.is_dir():

@@ -78,7 +78,7 @@ class Benchmarks:
     """The n-grams of some benchmarks.
 
     Args:
-        against: Benchmarks by name.
+        against: The problems of each benchmark, by the benchmark's name.
         ngram: Number of words of an n-gram, at least 1.
 
     Raises:

@@ -135,7 +135,7 @@ def _by_mapping(spec: Mapping[str, Any], common: Mapping[str, Any], options: Map
 
 
 def _common(written: dict[str, Any]) -> dict[str, Any]:
-    """Remove and return the options that ``load_problems`` itself takes."""
+    """Remove from ``written``, and return, the options that ``load_problems`` itself takes (``split``, ...)."""
 
     def own(*, split: str = "", seed: int = 0, holdout: float = 0.0) -> None: ...
 

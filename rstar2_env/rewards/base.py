@@ -49,7 +49,7 @@ class Plays(Protocol):
 
         Args:
             episode: An episode of the group that is being scored.
-            token: Number of shared tokens of ``completion_ids``, within or directly before a turn.
+            token: Number of tokens of ``completion_ids`` to share; they end within a turn or directly before one.
             n: Number of episodes.
         """
         ...
@@ -102,7 +102,7 @@ the component is a function, or an instance of a class, that a module defines at
 
 
 class GroupOutcome(Protocol):
-    """The result of one group in a training step, which any process may have played."""
+    """The result of one group in a training step; this or another process of the run played the group."""
 
     @property
     def successes(self) -> int:

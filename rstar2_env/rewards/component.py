@@ -92,7 +92,7 @@ class Component:
         return self._awaited(score) if inspect.isawaitable(score) else self._weighted(score)
 
     def check(self) -> None:
-        """Check constraints on the fields that type annotations cannot express.
+        """Check the fields for what their type annotations cannot express.
 
         Raises:
             ConfigurationError: A field is not valid.

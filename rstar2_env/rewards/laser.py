@@ -44,16 +44,18 @@ class Laser(CheckedOptions):
         mode: Choice of the target length: ``"fixed"`` uses ``target``; ``"d"`` (LASER-D) and ``"de"`` (LASER-DE) choose
             one for each difficulty.
         target: The target length with ``"fixed"``, in policy tokens.
-        limit: Largest length in the grid of targets; a trainer fills in ``max_episode_tokens``. The paper uses 16,384.
+        limit: Largest length in the grid of targets, in policy tokens; a trainer fills in ``max_episode_tokens``. The
+            paper uses 16,384.
         lowest: Smallest length in the grid of targets.
         step: Difference between neighbouring lengths in the grid.
-        every: Rollouts between updates of the targets.
+        every: Number of rollouts between two updates of the targets.
         monitor: Number of latest groups whose lengths determine the targets.
-        bonus: Bonus for an answer within the target.
+        bonus: Bonus for a correct answer within the target; with ``"de"``, also for a wrong answer that is longer than
+            the target and not repetitive.
         correct: Score of a correct answer.
         wrong: Score of a wrong answer.
         ngram: Length of the n-grams that detect repetition, with ``"de"``.
-        repeats: Share of repeated n-grams from which an answer counts as repetitive.
+        repeats: Share of repeated n-grams, 0 to 1, from which an answer counts as repetitive.
     """
 
     mode: Literal["fixed", "d", "de"] = "fixed"
@@ -78,7 +80,7 @@ class Laser(CheckedOptions):
         return frozenset({"tokens"}) if self.mode == "fixed" else frozenset({"tokens", "group"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the score.
+        """Return ``correct`` or ``wrong``, plus ``bonus`` if it applies.
 
         Raises:
             ConfigurationError: The episode has no token ids.

@@ -42,7 +42,7 @@ class ToolHierarchy(CheckedOptions):
         return frozenset() if self.score == "exact" else frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the reward. It includes the verdict, so do not add the environment's own reward."""
+        """Return the reward; it already rewards a correct answer, so do not add the environment's own reward."""
         if episode.answer_tags != 1 or ToolStatus.MALFORMED in episode.statuses:
             return self.broken
         if self.score == "exact":

@@ -191,7 +191,7 @@ class BaseSandbox(Sandbox, abc.ABC):
     # Methods that a provider calls
 
     def _started(self) -> None:
-        """Arrange that exit closes the sandbox and that forks cannot use it; warn about missing isolation."""
+        """Register the sandbox to be closed at exit and disabled in forked processes; warn about missing isolation."""
         _open.add(self)
         # Exit hooks run in the reverse order of their registration. This hook is registered again, so that it runs
         # before the hooks of libraries that a sandbox needs, such as Ray's.

@@ -99,7 +99,7 @@ def scored(setup: str, calls: Sequence[AuditCall], condition: str) -> str:
 
 
 def failing(setup: str, call: AuditCall, error: str) -> str:
-    """Return a program that shows that a call raises the exception ``error`` or ends the process (``ProcessEnded``)."""
+    """Return a program that shows that a call raises ``error``, or ends the process if that is ``ProcessEnded``."""
     if error == "ProcessEnded":
         return (
             f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\n"

@@ -54,7 +54,7 @@ class IntervalFigures:
         return {name: _number(found.value) for name, found in self.by_name.items()}
 
     def intervals(self) -> dict[str, list[float | None]]:
-        """Return the two ends of each interval; ``None`` if there are too few problems for an interval."""
+        """Return the two ends of each figure's interval; both are ``None`` if there are too few problems."""
         return {name: [_number(found.low), _number(found.high)] for name, found in self.by_name.items()}
 
     def record(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class About:
         """Read the facts from a line of an evaluation's file.
 
         Args:
-            index: The episode's number in the evaluation.
+            index: The episode's number in the evaluation, from 0.
             line: The keys of the line that do not belong to the episode, as in ``EpisodeEntry.more``.
         """
         start, chain = line.get("start"), line.get("chain")

@@ -37,7 +37,7 @@ class ChainJudge(Protocol):
     """Judges chains of thought; several threads call it at the same time."""
 
     def __call__(self, chain: JudgedChain) -> bool | None:
-        """Return whether every step of the chain of thought is correct; ``None`` if undecided."""
+        """Return whether every step of the chain of thought is correct; ``None`` if the judge cannot decide."""
         ...
 
 

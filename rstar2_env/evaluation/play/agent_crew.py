@@ -143,7 +143,7 @@ class AgentCrew:
 
 @dataclass(slots=True)
 class _Player:
-    """An environment and an agent; one thread uses them."""
+    """The environment and the agent of one worker thread."""
 
     env: gym.Env[str, str]
     agent: AnyAgent

@@ -45,7 +45,7 @@ def play_episode(
         seed: Seed of the environment's ``reset`` and of the agent.
         problem: The problem to play, handed to ``reset`` and to an agent that needs it; ``None`` lets the environment
             choose.
-        draws: Seed of the agent, if it differs from the environment's.
+        draws: Seed of the agent; ``None`` means ``seed``.
         stopped: Called before every turn; once it returns true, the episode is abandoned.
 
     Raises:

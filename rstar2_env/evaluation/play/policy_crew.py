@@ -105,7 +105,7 @@ class PolicyOptions(CheckedOptions):
 
 
 def policy_options(given: Mapping[str, Any] | PolicyOptions | None) -> PolicyOptions:
-    """Make ``PolicyOptions`` from a mapping of names.
+    """Make ``PolicyOptions`` from their values by name; ``None`` gives the defaults.
 
     Raises:
         ConfigurationError: An option is unknown, or a value is out of its range.
@@ -191,8 +191,8 @@ class PolicyCrew:
         env: An environment to read specifications from.
         record: The model, the engine, and the options of sampling.
         determinism: Sentence that states whether the engine gives the same tokens for the same seeds.
-        lacking: Requirements of reward components that the engine cannot meet: ``lm``, if it does not compute
-            log-probabilities of given tokens.
+        lacking: The needs of reward components that the engine cannot meet, mapped to the reasons: ``lm``, if it does
+            not compute log-probabilities of given tokens.
     """
 
     def __init__(

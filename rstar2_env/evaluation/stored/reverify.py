@@ -147,7 +147,10 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _question_reader(setting: Setting | None) -> Callable[[str], str | None]:
-    """Return a function that extracts the question from the user's message, using the dialect's text around it."""
+    """Return a function that removes the dialect's text around the question from the user's message.
+
+    The function returns ``None`` if the message does not have that text, or if the dialect is unknown.
+    """
     options = {} if setting is None else setting.env_options
     try:
         with trust.bounds(trust=setting is None or setting.trusted):

@@ -152,7 +152,7 @@ def _holds(hit: Sequence[BenchEpisode], tried: int, count: int) -> bool:
     Args:
         hit: The episodes in which the rule gives the gold answer.
         tried: Number of episodes in which the rule applies.
-        count: Number of episodes.
+        count: Number of all episodes.
     """
     enough = len(hit) >= min(_LEAST, count) and len(hit) >= _SURE * tried
     return enough and len({played.gold for played in hit}) > 1

@@ -153,7 +153,11 @@ def run_levels(
 
 
 def chosen_checks(level: int, names: Sequence[str] = ()) -> list[Check]:
-    """Return the checks of a level and of all levels below it, or the named checks.
+    """Return the checks to perform.
+
+    Args:
+        level: From 1 to 4; the checks of this level and of all levels below it are returned.
+        names: Names of the only checks to return, whatever their level; empty means all of these levels.
 
     Raises:
         ConfigurationError: There is no such level.

@@ -312,7 +312,15 @@ def _many_problems(env: TextEnv) -> bool:
 def _interleaved(
     bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
 ) -> BenchEpisode:
-    """Play an episode again, with a turn of another instance between every two of its turns."""
+    """Play an episode again, and use another instance before each of its turns.
+
+    Args:
+        bench: The environment under test.
+        played: The episode to play again.
+        other: Another episode; the other instance is reset to its start, and plays its first turn.
+        env: The instance that plays ``played``.
+        beside: The other instance.
+    """
 
     def player(view: Any) -> str:
         beside.reset(seed=other.seed)

@@ -71,7 +71,7 @@ class Column:
 
 
 def parse_column(written: str) -> Column:
-    """Parse a column.
+    """Parse the notation of a column, ``PATH[|EXTRACTION...]``, such as ``answer|after:####``.
 
     Raises:
         ConfigurationError: The column has no path, or an unknown extraction.

@@ -124,7 +124,7 @@ def has_number(record: Any) -> bool:
 
 
 def exact_answer(record: Any) -> Any:
-    """The answer of a record that was parsed with ``exact``, as a number without exponent."""
+    """Return the answer of a record that ``parse_json`` parsed with ``exact``; a number is written without exponent."""
     answer = record["answer"]
     return number_text(answer) if isinstance(answer, str) else answer
 

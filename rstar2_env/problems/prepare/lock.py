@@ -43,12 +43,12 @@ class Pin:
 
     @property
     def known_revision(self) -> str | None:
-        """The revision, if it is known."""
+        """The revision; ``None`` if it is unknown."""
         return None if self.revision == UNKNOWN else self.revision
 
     @property
     def known_checksum(self) -> str | None:
-        """The checksum, if it is known."""
+        """The checksum; ``None`` if it is unknown."""
         return None if self.checksum == UNKNOWN else self.checksum
 
 
@@ -69,7 +69,7 @@ def checksum_of(records: Iterable[Any]) -> str:
 
 
 class Lock:
-    """The pins of a pipeline's sources.
+    """The pins (recorded revisions and checksums) of a pipeline's sources, stored in a file.
 
     Args:
         path: The file; if it does not exist, there are no pins. ``None`` keeps the pins in memory.

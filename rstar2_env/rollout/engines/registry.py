@@ -108,7 +108,7 @@ def _in_process(name: str, takes: Callable[[], Callable[..., Any]], most_rows: i
 
     Args:
         name: Name of the engine.
-        takes: Imports and returns its class.
+        takes: Imports and returns the engine's class.
         most_rows: Upper limit of ``max_rows``.
     """
 

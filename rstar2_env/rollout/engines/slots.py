@@ -125,12 +125,12 @@ class SlotCache:
         self.slots, self.columns = slots, columns
 
     def copy(self, source: int, targets: Sequence[int], tokens: int) -> None:
-        """Copy the first tokens of one slot to several other slots."""
+        """Copy the first ``tokens`` tokens of one slot to several other slots."""
         for buffer in self._buffers:
             _copy_slots(buffer, [source], buffer, targets, tokens)
 
     def move(self, sources: Sequence[int], targets: Sequence[int], tokens: int) -> None:
-        """Copy the first tokens of each source slot to a target slot, whose contents are overwritten."""
+        """Copy the first ``tokens`` tokens of each source slot to a target slot, whose contents are overwritten."""
         for buffer in self._buffers:
             _copy_slots(buffer, sources, buffer, targets, tokens)
 
@@ -148,7 +148,7 @@ class SlotCache:
 
 
 def _copy_slots(source: Tensor, order: Sequence[int], target: Tensor, places: Sequence[int], tokens: int) -> None:
-    """Copy the first tokens of each source slot to a target slot; a single source slot is copied to all targets."""
+    """Copy the first ``tokens`` tokens of each slot in ``order`` to the slot in ``places``; one may go to several."""
     if not order:
         return
     if source.device.type == "cpu":

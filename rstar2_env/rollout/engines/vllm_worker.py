@@ -87,6 +87,6 @@ class FullLogprobs:
         return {"can": os.access(into, os.W_OK | os.X_OK)}
 
     def drop_weights(self, source: str, into: str) -> None:
-        """Remove the copy of these weights from a folder of this machine."""
+        """Remove the copy of the weights ``source`` from the folder ``into`` of this machine."""
         if not self.local_rank:
             shutil.rmtree(Path(into, Path(source).name), ignore_errors=True)

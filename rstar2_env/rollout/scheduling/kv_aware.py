@@ -66,7 +66,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the engine with the most capacity beyond its forecast need; ``None`` if no engine has enough."""
+        """Return the index of the engine with the most capacity beyond its forecast need; ``None`` if not enough."""
         self._refresh()
         # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
         # left.

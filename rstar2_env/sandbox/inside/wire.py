@@ -38,7 +38,7 @@ class Frame:
     Args:
         header: Header of the frame.
         raw: All bytes of the frame, to be forwarded unchanged.
-        spans: Position of each blob in ``raw``.
+        spans: Start and end of each blob in ``raw``.
     """
 
     __slots__ = ("_spans", "header", "raw")

@@ -187,7 +187,7 @@ def reasoning_gym_target(name: str) -> Target:
 
 
 def verifiers_target(name: str) -> Target:
-    """Return a target that grades with a taskset of verifiers."""
+    """Return a target that grades with a taskset of the library verifiers."""
     part = read_part(name, "taskset of verifiers")
     make = _VERIFIERS.format(name=part.name, options={"taskset": _values(part.options)}, count=PROBLEMS)
     return _own(name, "a taskset of verifiers", _PLAYED.format(make=make.strip(), count=PROBLEMS), "verifiers")

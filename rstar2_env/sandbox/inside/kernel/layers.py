@@ -103,7 +103,10 @@ class Layers:
         return "; ".join(reasons) or "not in force"
 
     def _shares(self) -> list[dict[str, Any]]:
-        """Describe the limits on kernel resources that programs share, and the replacement of each missing limit."""
+        """Describe the limits on kernel resources that programs share, with the fields of ``Capability``.
+
+        The detail of a missing limit states what replaces it.
+        """
         plan = self.plan
         filtered = f"{_title('seccomp')}: {self.missing.get('seccomp', 'not in force')}"
         grouped = (
@@ -227,7 +230,7 @@ def _find_namespaces(plan: IsolationPlan, missing: dict[str, str]) -> None:
 
 
 def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) -> None:
-    """As root, find ids for separate users that can read the files that a program needs."""
+    """Record in ``plan`` the first id of separate users for programs, or in ``missing`` why they cannot be used."""
     if "users" in missing:
         return
     try:

@@ -277,7 +277,7 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
     """Return the instructions, by call number, for calls that ``needs`` restricts because a layer is missing."""
 
     def own(argument: int, *also: int) -> list[Instruction]:
-        """Allow an argument that is the id of the calling process, 0 (the same process), or one of ``also``."""
+        """Allow a call if an argument is the calling process's id, 0 (the same process) or one of ``also``."""
         allowed = (0, _OWN, *also)
         tests = [(_JUMP_EQUAL, len(allowed) - at, 0, value) for at, value in enumerate(allowed)]
         return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]

@@ -45,7 +45,7 @@ class FileView:
         covered: Paths inside that are replaced by empty folders.
         copies: Files to copy: pairs of the path outside and the path inside.
         links: Target of each link to create in the only folder of ``site_dirs``, by the link's name.
-        root_folders: Names of folders in ``/tmp`` to which the root gets links of the same names.
+        root_folders: Names of folders in ``/tmp``; the root folder gets a link of the same name to each of them.
     """
 
     python: str

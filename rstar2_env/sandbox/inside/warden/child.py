@@ -99,7 +99,7 @@ class Session:
         note: Note for the outcome of the next cell.
         signalled: Whether an interrupt was ordered, and it is not confirmed yet that it was sent; the next cell must
             wait, so that the interrupt does not reach it.
-        deadline_at: Time at which the current deadline timer fires; 0 if there is none.
+        deadline_at: Time (of ``time.monotonic``) at which the current deadline timer fires; 0 if there is none.
     """
 
     name: str

@@ -58,7 +58,7 @@ class Deprioritizer:
         return len(self._deprioritized)
 
     def begin(self, child: Child) -> None:
-        """Schedule the first check of a call that has just started."""
+        """Schedule the first check whether to deprioritize or to end a call that has just started."""
         first = min(child.started_at + AFTER_S, _deadline(child)) if self._most else _deadline(child)
         self.loop.call_at(first, lambda: self._check(child), child)
 
@@ -115,5 +115,5 @@ def _runs(child: Child) -> bool:
 
 
 def _deadline(child: Child, times: int = 1) -> float:
-    """Return the time at which a call has run for ``times`` times its wall-clock limit."""
+    """Return the time (of ``time.monotonic``) at which a call has run for ``times`` times its wall-clock limit."""
     return child.started_at + times * float(child.limits["wall_s"])

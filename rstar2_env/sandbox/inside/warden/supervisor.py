@@ -398,7 +398,7 @@ class WardenSupervisor:
             self._send({"op": "lost", "id": call.id, "error": why}, call=call)
 
     def _give_up(self, why: str) -> None:
-        """Stop, since no child can be created."""
+        """Stop the warden, because no child can be created for the reason ``why``."""
         if self.greeting is not None:
             self._send({"op": "failed", "error": why})
         self._loop.stop()
