@@ -40,6 +40,6 @@ def document(title: str, body: str) -> str:
 
 
 def escaped(value: Any) -> str:
-    """Return ``str(value)`` escaped for HTML; control characters, also of text direction, become code points."""
+    """Return ``str(value)`` escaped for HTML; control and text-direction characters are written as code points."""
     said = _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", str(value))
     return html.escape(said.encode("utf-8", "replace").decode("utf-8"), quote=True)

@@ -78,7 +78,7 @@ class Process(CheckedOptions):
         return sum(bounded)
 
     def bounded(self, scores: Sequence[float]) -> list[float]:
-        """Return the score of each turn after the bound (clip or delta)."""
+        """Return the scores of the turns with the option ``bound`` applied."""
         if self.bound != "delta":
             scores = [min(score - self.eta, 0.0) for score in scores]
         if self.bound == "clip":

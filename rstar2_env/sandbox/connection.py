@@ -109,7 +109,7 @@ class Connection:
             self._thread.join()
 
     def abandon(self) -> None:
-        """Close this process's copies of the descriptors; called in a forked child of the caller."""
+        """Close this process's copies of the connection's descriptors; called in a forked child of the caller."""
         self.host.abandon()
         stream = self._socket.detach() if self._socket is not None else -1
         for descriptor in (stream, self._wake_r, self._wake_w):

@@ -143,7 +143,7 @@ def place_of(error: BaseException) -> str:
 
 
 def fault_of(error: BaseException) -> str:
-    """Describe an exception that the setup raised; for one of this package's own errors, by its message alone."""
+    """Return the class, message and place of an exception of the setup; for this package's errors, only the message."""
     if any(base.__name__ == "Rstar2Error" for base in type(error).__mro__):
         return str(error)[:500]
     return f"{type(error).__name__}: {error}"[:500] + place_of(error)

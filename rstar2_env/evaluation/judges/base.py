@@ -76,7 +76,7 @@ def judge_of(judge: ChainJudge, question: str, gold: str | None, episode: Episod
     Args:
         judge: The judge.
         question: The problem; empty if only the environment knows it.
-        gold: The gold answer.
+        gold: The gold answer; ``None`` if it is unknown.
         episode: The episode.
     """
     if not (episode.available and episode.correct):

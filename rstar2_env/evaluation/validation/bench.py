@@ -150,7 +150,7 @@ class BenchEpisode:
         return [turn.action for turn in self.turns]
 
     def graded(self) -> tuple[Any, ...]:
-        """Return the return, whether the answer is correct, and ``end`` and ``answer`` from the last ``info``."""
+        """Return the sum of the rewards, whether the answer is correct, and the ``end`` and ``answer`` of ``last``."""
         return self.reward, self.correct, self.last.get("end"), self.last.get("answer")
 
     def comparable(self) -> list[tuple[Any, ...]]:

@@ -31,7 +31,7 @@ class Adapter:
 
     Attributes:
         config: Configuration of the adapter, a ``peft.LoraConfig``.
-        tensors: Pairs of name and tensor, with the names of a saved adapter.
+        tensors: Pairs of name and tensor, under the names that they have in a saved adapter.
     """
 
     config: Any

@@ -208,7 +208,7 @@ def _sweep(folder: str) -> None:
 
 
 def _make_locked(folder: str) -> int:
-    """Create and lock a folder; try again if another warden removes the folder before it is locked."""
+    """Create and lock a folder; try again if another warden removes it before it is locked. Return its descriptor."""
     for _ in range(10):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)

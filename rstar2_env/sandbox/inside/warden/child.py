@@ -318,7 +318,7 @@ class Child:
             self._due_from = 0.0
 
     def note_ending(self, now: float) -> None:
-        """Record when the child was first ordered to end, or started to end."""
+        """Record that the end of the child began at the time ``now``, unless an earlier time is recorded already."""
         if not self.ending:
             self.ending, self._due_from = True, now
 
