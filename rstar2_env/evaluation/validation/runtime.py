@@ -312,14 +312,10 @@ def _many_problems(env: TextEnv) -> bool:
 def _interleaved(
     bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
 ) -> BenchEpisode:
-    """Play an episode again, and use another instance before each of its turns.
+    """Play the episode ``played`` again in ``env``, and use another instance before each of its turns.
 
-    Args:
-        bench: The environment under test.
-        played: The episode to play again.
-        other: Another episode; the other instance is reset to its start, and plays its first turn.
-        env: The instance that plays ``played``.
-        beside: The other instance.
+    Each time, the instance ``beside`` is reset to the start of the episode ``other``, and plays that episode's first
+    turn.
     """
 
     def player(view: Any) -> str:
