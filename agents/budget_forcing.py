@@ -54,7 +54,7 @@ class BudgetForcing(Asking):
         dialect: Dialect | str = "rstar2",
     ) -> None:
         if most and least > most:
-            raise ConfigurationError(f"The option `least` must not exceed `most` ({most}); got {least}.")
+            raise ConfigurationError(f"The option `least` must not exceed `most` ({most} tokens); got {least} tokens.")
         self._asked = Asked(agent, dialect)
         self._least, self._most, self._waits = least, most, waits
         self._wait, self._end, self._final = wait, end, final

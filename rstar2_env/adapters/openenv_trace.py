@@ -36,7 +36,7 @@ def training_trace(episode: Episode) -> TrainingTrace:
     """
     if not episode.available:
         raise ConfigurationError(
-            f"The end of the episode, {episode.end!r}, cannot be expressed in a training trace of OpenEnv: "
+            f"The episode ended with {episode.end!r}, which a training trace of OpenEnv cannot express: "
             "leave the episode out."
         )
     if not episode.prompt_ids or not all(turn.tokens for turn in episode.steps) or not episode.steps:

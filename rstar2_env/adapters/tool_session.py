@@ -165,7 +165,8 @@ def dialect_of(env: gym.Env[str, str]) -> Dialect:
     dialect: Dialect | None = getattr(env.unwrapped, "dialect", None)
     if dialect is None:
         raise ConfigurationError(
-            f"{type(env.unwrapped).__name__} has no dialect (env.unwrapped.dialect) in which calls could be written."
+            f"{type(env.unwrapped).__name__} has no dialect (env.unwrapped.dialect), in which tool calls are written: "
+            "choose an environment with a dialect."
         )
     return dialect
 

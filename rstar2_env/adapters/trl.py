@@ -170,7 +170,7 @@ def hand_in(
     """
     if environments is None:
         raise ConfigurationError(
-            "hand_in works only with GRPOTrainer(environment_factory=...), which passes the environments to it."
+            "The reward function hand_in received no environments: pass environment_factory= to GRPOTrainer."
         )
     for completion, environment in zip(completions, environments, strict=True):
         last = completion if isinstance(completion, str) else completion[-1]

@@ -53,7 +53,7 @@ def audit_command(
 ) -> None:
     """Search for answers that a grader grades wrongly; confirm each in a fresh process; exit with 1 if any is found.
 
-    The target's code runs in separate processes, with your rights. Each finding has a program that reproduces it
+    The target's code runs in separate processes, with your permissions. Each finding has a program that reproduces it
     (--json, --report).
     """
     import json

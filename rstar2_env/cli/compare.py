@@ -39,8 +39,10 @@ def compare_command(
         ),
     ] = None,
     problems: Annotated[int, typer.Option(min=0, help="Maximum number of problems with changed results to list.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random resamples in intervals and tests.")] = 0,
-    resamples: Annotated[int, typer.Option(min=1, help="Number of random resamples for intervals and tests.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random resamples.")] = 0,
+    resamples: Annotated[
+        int, typer.Option(min=1, help="Number of random resamples for confidence intervals and tests.")
+    ] = 2000,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:

@@ -33,7 +33,7 @@ def diagnose_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Diagnose the problems of a run: findings with evidence, the usual cause and a suggested change.
+    """List the problems of a run, each with its evidence, its usual cause and a suggested change.
 
     Each finding has a severity, the steps at which it held, its figures, up to three episodes that show it (open one
     with `rstar2 view RUN --text --episode KEY`) and options or commands to try. Checks for which the run lacks data are
@@ -44,9 +44,11 @@ def diagnose_command(
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.progress import progress
 
-    if len(runs) != 1 + compare or (compare and step is not None):
+    if compare and step is not None:
+        raise ConfigurationError("--step does not apply to --compare: omit one of them.")
+    if len(runs) != 1 + compare:
         raise ConfigurationError(
-            f"Give one run, or two runs with --compare; --step does not apply to --compare. Got {len(runs)} runs.",
+            f"Expected {'two runs with' if compare else 'one run without'} --compare, got {len(runs)} runs."
         )
     if compare:
         from rstar2_env.diagnosis.compare import compare_runs

@@ -32,7 +32,7 @@ def envs_command(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option(help="With --all: validate the environments of other packages; --no-check only lists them."),
+        typer.Option(help="With --all: validate the environments of other packages, or only list them (--no-check)."),
     ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample episode.")] = 0,
     sample: Annotated[bool, typer.Option(help="Play and print a sample episode of ID.")] = True,

@@ -107,7 +107,9 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
     epilog=example("rstar2 problems decontaminate --problems gsm8k --against math-500 aime24 --out clean.jsonl"),
 )
 def decontaminate(
-    problems: Annotated[str, typer.Option(metavar="SPEC", help="Problems to filter.")],
+    problems: Annotated[
+        str, typer.Option(metavar="SPEC", help="Problems to filter, in the formats of `rstar2 problems show`.")
+    ],
     against: Annotated[
         list[str],
         typer.Option(

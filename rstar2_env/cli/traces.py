@@ -55,7 +55,7 @@ def traces_command(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of threads; each thread has its own environment [default: 4 per processor, at most 32]."
+            min=1, help="Number of threads; each thread has its own environment [default: 4 per CPU core, at most 32]."
         ),
     ] = None,
     env: Annotated[

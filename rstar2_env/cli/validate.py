@@ -57,7 +57,7 @@ def validate_command(
     ] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of threads; each thread has its own environment [default: 2 per processor]."),
+        typer.Option(min=1, help="Number of threads; each thread has its own environment [default: 2 per CPU core]."),
     ] = None,
     contract: Annotated[
         bool,

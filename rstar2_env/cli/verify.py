@@ -49,7 +49,7 @@ def verify_command(
         bool, typer.Option("--compare", help="Also grade with the package math-verify alone, for comparison.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of worker processes [default: one per processor].")
+        int | None, typer.Option(min=1, help="Number of worker processes [default: one per CPU core].")
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.01, help="Time limit for grading one pair, in seconds.")] = 1.0,
     tolerance: Annotated[

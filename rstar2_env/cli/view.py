@@ -119,8 +119,8 @@ def view_command(
         )
     if (filter_ or sort or episodes is not None) and not (text or as_json or episode is not None or report is not None):
         raise typer.BadParameter(
-            "--filter and --episodes select what --text, --json or --report shows, --sort orders what --text or --json "
-            "lists, and the page in the browser has its own filters: add --text, --json or --report, or omit them."
+            "--filter, --episodes and --sort do not apply to the page in the browser, which has its own filters and "
+            "order: omit them, or add --text, --json or (not with --sort) --report."
         )
     if text or as_json or episode is not None:
         query = _query(filter_, sort)

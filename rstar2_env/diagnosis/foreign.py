@@ -114,7 +114,9 @@ def read_foreign(path: Path) -> RunRecord:
             try:
                 number = math.nan if value is None else float(value)
             except OverflowError as error:
-                raise RecordFormatError(f"{place}: the number {name!r} is too large to be read.") from error
+                raise RecordFormatError(
+                    f"{place}: the value of {name!r} is too large for a floating-point number."
+                ) from error
             if _EVALUATED.fullmatch(name):
                 held_out.setdefault(step, {}).setdefault("pass_rate", number)
             else:

@@ -84,7 +84,7 @@ class Conversation:
         if not turn.strip():
             names = ", ".join(call.name for call in reply.calls)
             raise UnusableReplyError(
-                "no_text", f"The reply has no text and only native calls ({names}) that the dialect cannot write."
+                "no_text", f"The reply has no text and only native tool calls ({names}) that the dialect cannot write."
             )
         # A call that is played as text gets no output, and a server refuses the item of a call without output.
         kept = {"items": reply.items, "response_id": reply.response_id} if self._native or not reply.calls else {}

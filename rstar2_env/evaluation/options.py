@@ -50,7 +50,7 @@ class EvaluationOptions(CheckedOptions):
         n: Number of samples, that is, of episodes played from each start.
         k: The values of k for pass@k, avg@k and maj@k, at most ``n``; ``None`` means 1 and ``n``.
         seed: Seed of the choice of problems, of every episode and of the intervals.
-        workers: Number of threads that run an agent, each with its own environment; by default four per processor, at
+        workers: Number of threads that run an agent, each with its own environment; by default four per CPU core, at
             most 32.
         env_options: Options of the environment.
         wrappers: Wrappers around every environment, the innermost first, as ``make_env`` takes them.

@@ -195,7 +195,7 @@ def needs_of(score: object) -> frozenset[Need]:
     if unknown := needs - set(get_args(Need)):
         name = getattr(score, "__qualname__", type(score).__qualname__)
         raise ConfigurationError(
-            f"The reward component {name!r} lists {', '.join(sorted(map(repr, unknown)))} in `needs`, "
-            f"which is unknown; known needs: {', '.join(map(repr, get_args(Need)))}."
+            f"The reward component {name!r} lists {', '.join(sorted(map(repr, unknown)))} in `needs`; "
+            f"expected only {', '.join(map(repr, get_args(Need)))}."
         )
     return needs

@@ -220,8 +220,8 @@ class Player(Closing):
             )
         if not replay.over and not episode.failed:
             raise BranchError(
-                f"The replay of an episode ended ({episode.end}) before it reached token {token}, at which "
-                "it should branch."
+                f"The replay of an episode ended ({episode.end}) before token {token}, at which the new branch should "
+                "begin."
             )
         return episode
 

@@ -37,10 +37,13 @@ def check_job(job: Job) -> None:
             )
     room = job.limits.file_mb * _MIB
     if (size := sum(map(len, job.files.values()))) > room:
-        raise ConfigurationError(f"The files of the job have {size} bytes, but the limit file_mb allows only {room}.")
+        raise ConfigurationError(
+            f"The files of the job have {size} bytes, but the limit file_mb allows only {room} bytes: raise the limit, "
+            "or send smaller files."
+        )
     if (size := size + len(job.code) + len(job.stdin)) > wire.MAX_FRAME_BYTES:
         raise ConfigurationError(
-            f"The job has {size} bytes, but at most {wire.MAX_FRAME_BYTES} can be sent: send smaller files."
+            f"The job has {size} bytes, but at most {wire.MAX_FRAME_BYTES} bytes can be sent: send smaller files."
         )
 
 

@@ -139,7 +139,7 @@ class LocalOptions(ProviderOptions):
             if os.path.realpath(path).split("/")[1] in ("tmp", "proc", "dev", "etc", ""):
                 raise ConfigurationError(
                     f"The option `readable` contains {path!r}, but /, /etc, /tmp, /proc and /dev cannot "
-                    "be made visible, because the sandbox has its own."
+                    "be made visible, because the sandbox has folders of its own there: copy the files elsewhere."
                 )
         for name in self.root_folders:
             if not can_be_root_folder(name):

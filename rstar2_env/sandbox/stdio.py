@@ -138,8 +138,8 @@ def _find(without: tuple[str, ...]) -> tuple[dict[str, Any], list[Capability]]:
         )
     except subprocess.TimeoutExpired:
         raise SandboxUnavailableError(
-            f"The layers of isolation could not be tested within {_PROBE_S:g} s: the machine is too busy, or a call of "
-            "the kernel hangs."
+            f"The layers of isolation could not be tested within {_PROBE_S:g} s: the machine is too busy, or a system "
+            "call hangs."
         ) from None
     if done.returncode:
         raise SandboxUnavailableError(f"The layers of isolation could not be tested: {done.stderr[-1000:].strip()}")

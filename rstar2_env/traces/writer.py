@@ -142,7 +142,7 @@ def generate_traces(
             source.
         seed: Seed of the choice of problems, of the mistakes and of the episodes.
         split: Split of the problems, if the source has splits.
-        workers: Number of environments, each in a thread; by default four per processor, at most 32.
+        workers: Number of environments, each in a thread; by default four per CPU core, at most 32.
         dropped: Called with every dropped trace.
         start: Number (from 0) of the first trace to write; earlier traces already exist.
         stop: Once a stop is requested, traces in progress are finished and no new traces are started.

@@ -43,8 +43,8 @@ def rollout_as_trajectory(row: Any) -> dict[str, Any]:
         raise RecordFormatError(f"expected a rollout of NeMo Gym, which is a JSON object, got {str(row)[:100]!r}.")
     if "responses_create_params" not in row and "schema_version" in row:
         raise RecordFormatError(
-            "the field responses_create_params of a NeMo Gym rollout is missing, but there is a field "
-            "schema_version, as in trajectories of ATIF: to read those, use --from atif."
+            "expected a rollout of NeMo Gym with the field responses_create_params, got a trajectory of ATIF with "
+            "the field schema_version: use --from atif."
         )
     request = field(row, "responses_create_params", "", read.mapping)
     response = field(row, "response", "", read.mapping)

@@ -69,8 +69,8 @@ def read_trajectory(trajectory: Any) -> Imported:
         )
     if "schema_version" not in trajectory and "responses_create_params" in trajectory:
         raise RecordFormatError(
-            "the field schema_version of an ATIF trajectory is missing, but there is a field "
-            "responses_create_params, as in rollouts of NeMo Gym: to read those, use --from nemo-gym."
+            "expected a trajectory of ATIF with the field schema_version, got a rollout of NeMo Gym with the field "
+            "responses_create_params: use --from nemo-gym."
         )
     version = field(trajectory, "schema_version", "", read.text)
     if not _VERSION.fullmatch(version):

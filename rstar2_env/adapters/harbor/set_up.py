@@ -75,7 +75,8 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
         raise ValueError(needs_network(needing[1]))
     if (unseen := _unseen(line)) is not None:
         raise ValueError(
-            f"{unseen} refers to a file in /tmp, in the home folder or of the system; the tests do not see such files"
+            f"{unseen} refers to a file in /tmp, in the home folder or in a folder of the system, and the tests do not "
+            "see files there"
         )
     known = {*_OWN_PROGRAMS, *programs, *line.functions}
     first = [command.words[0] for command in line.commands]

@@ -141,7 +141,8 @@ def connected() -> Any:
 
     if not ray.is_initialized():
         raise SandboxUnavailableError(
-            "This process is not connected to Ray any more, because ray.shutdown() was called."
+            "This process is no longer connected to Ray, because ray.shutdown() was called: create the sandbox or the "
+            "environments again."
         )
     return ray
 

@@ -87,7 +87,7 @@ def validate(
             finite source, and 100 of an unlimited source. With a level, the number of episodes of each player;
             ``None`` means 16.
         seed: Seed of the episodes; with a level, the first seed.
-        workers: Without a level, the number of threads, each with an environment; ``None`` means two per processor.
+        workers: Without a level, the number of threads, each with an environment; ``None`` means two per CPU core.
         contract: Check the whole contract as well.
         checks: With a level, the names of the checks to perform; empty means all.
         bounds: With a level, ``Bounds`` of the environment's author, or their values by name.

@@ -151,8 +151,11 @@ class VllmEngine:
         self._check(ids, params)
         with self._lock:
             if self._closed or self._asleep:
-                what = "closed" if self._closed else "asleep; call update_weights with weights to wake it"
-                raise ConfigurationError(f"The engine cannot be used, because it is {what}.")
+                raise ConfigurationError(
+                    "The engine is closed: create a new one."
+                    if self._closed
+                    else "The engine is asleep: call update_weights with weights to wake it."
+                )
             request = _Request(str(next(self._keys)), list(ids), params, seed_of(params, self._seeds))
             self._fresh.append(request)
             self._wake_thread()

@@ -232,12 +232,13 @@ class VllmServerEngine:
         Raises:
             ServiceError: A server does not report its capacity.
         """
-        found = [server.facts.capacity for server in self._fleet.servers]
-        if None in found:
+        servers = self._fleet.servers
+        if silent := [server.base for server in servers if server.facts.capacity is None]:
             raise ServiceError(
-                "The page /metrics of a server does not report its KV cache: start the server with metrics enabled."
+                f"The page /metrics of the server {silent[0]} does not report the size of its KV cache: start the "
+                "server with metrics enabled."
             )
-        return sum(tokens for tokens in found if tokens is not None)
+        return sum(server.facts.capacity or 0 for server in servers)
 
     def stats(self) -> EngineStats:
         """Request the load and counters of all servers, and return their sums.
@@ -249,7 +250,10 @@ class VllmServerEngine:
         servers = self._fleet.servers
         before, self._losses = self._losses, sum(server.losses for server in servers)
         if self._losses != before:
-            raise ServiceError("A server was lost since its counters were last read, so the counters restarted at 0.")
+            raise ServiceError(
+                f"One of the vLLM servers ({', '.join(server.base for server in servers)}) was lost since its counters "
+                "were last read, so they restarted at 0."
+            )
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:
             return await asyncio.gather(*(read_metrics(self._http, server.base) for server in servers))

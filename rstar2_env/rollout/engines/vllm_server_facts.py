@@ -138,12 +138,12 @@ def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None
     check_temperature(params.temperature)
     if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
         raise ConfigurationError(
-            "The server computes log-probabilities without the temperature: start it with "
+            "The vLLM server computes log-probabilities without the temperature: start the server with "
             "--logprobs-mode processed_logprobs, or sample at temperature 1."
         )
     if (params.top_k or params.top_p < 1) and params.temperature and not all(found.full for found in facts):
         raise ConfigurationError(
-            "With top_p or top_k, the server normalizes log-probabilities over the remaining tokens, not "
+            "With top_p or top_k, the vLLM server normalizes log-probabilities over the remaining tokens, not "
             "over all tokens: sample with top_p=1 and top_k=0, or start the server with "
             "VLLM_SERVER_DEV_MODE=1 VLLM_USE_V2_MODEL_RUNNER=0 and --worker-extension-cls "
             "rstar2_env.rollout.engines.vllm_worker.FullLogprobs."

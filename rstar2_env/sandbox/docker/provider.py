@@ -60,7 +60,8 @@ class DockerSandbox(BaseSandbox):
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
                     "isolation='strict' requires layers of isolation that this Docker daemon does not "
-                    f"provide, neither for a program nor for its container: {'; '.join(gaps)}."
+                    f"provide, neither for a program nor for its container: {'; '.join(gaps)}. Use isolation='best', "
+                    "or another daemon or runtime."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:

@@ -115,5 +115,5 @@ def test_a_value_that_is_no_number_names_its_component(bad):
 
 def test_a_need_that_there_is_not_is_refused():
     assert needs_of(turns) == frozenset()
-    with pytest.raises(ConfigurationError, match="which is unknown; known needs: 'group', 'judge', 'lm'"):
+    with pytest.raises(ConfigurationError, match="in `needs`; expected only 'group', 'judge', 'lm'"):
         Component("lost", Lost()).check()

@@ -68,7 +68,7 @@ class Data(CheckedOptions):
         if not train:
             raise ConfigurationError(
                 f"All problems of {self.problems} are held out for evaluation, so none are left to train on: "
-                "hold out fewer."
+                "lower held_out_count."
             )
         write_jsonl(test, work.folder / TEST, overwrite=True)
         write_jsonl(train, work.folder / TRAIN, overwrite=True)

@@ -86,7 +86,7 @@ class Meter:
         if most_cost is not None and self.cost >= most_cost:
             raise EndpointBudgetError(
                 f"The limit of cost for the model at {self._url} is reached: {self.cost:.4g} was spent, "
-                f"and max_cost={most_cost:g}. Raise limits.max_cost to continue."
+                f"and max_cost={most_cost:g} (in the currency of the prices). Raise limits.max_cost to continue."
             )
 
     def add(self, usage: Usage) -> float | None:

@@ -170,7 +170,7 @@ def test_the_task_the_reward_and_the_expected_answer_are_kept() -> None:
         (rollout(returned("c9", "5")), r"^response\.output\[0\]\.call_id: .*'c9' must follow"),
         (rollout(said("5", role="critic")), r"^response\.output\[0\]\.role: expected one of system"),
         ([1], "expected a rollout of NeMo Gym"),
-        ({"schema_version": "ATIF-v1.8"}, "to read those, use --from atif"),
+        ({"schema_version": "ATIF-v1.8"}, "got a trajectory of ATIF .*: use --from atif"),
     ],
 )
 def test_a_row_that_is_not_a_rollout_is_refused_with_the_field(row: Any, words: str) -> None:
@@ -179,7 +179,7 @@ def test_a_row_that_is_not_a_rollout_is_refused_with_the_field(row: Any, words: 
 
 
 def test_a_rollout_that_is_read_as_a_trajectory_names_the_format() -> None:
-    with pytest.raises(RecordFormatError, match="to read those, use --from nemo-gym"):
+    with pytest.raises(RecordFormatError, match=r"got a rollout of NeMo Gym .*: use --from nemo-gym"):
         FORMATS["atif"](rollout(said("5")))
 
 
