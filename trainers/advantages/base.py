@@ -48,6 +48,10 @@ class Measure(Protocol):
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
         """Store the measurements in ``Episode.measured``; every process must call it, even a process without groups.
 
+        Args:
+            part: The estimator, whose fields say what to measure.
+            groups: The episodes of this process, by group.
+
         Raises:
             ConfigurationError: The measurement is not possible in this run.
         """

@@ -18,7 +18,7 @@ class DemoOptions:
         trainers: Names of the trainers; each starts from the same cold start with the same seeds.
         traces: Number of traces for the cold start.
         error_rate: Share of traces whose first call fails and is then corrected.
-        wrong_rate: Share of traces that copy a wrong number into the answer, drawn independently.
+        wrong_rate: Share of traces that copy a wrong number into the answer, drawn independently of ``error_rate``.
         sft_steps: Number of optimizer steps of the cold start.
         steps: Number of optimizer steps of each trainer.
         learning_rate: Learning rate of each trainer.

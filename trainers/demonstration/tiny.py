@@ -49,7 +49,9 @@ _WORDS = (
 
 
 def tiny_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
-    """Create a tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template.
+    """Create a tokenizer with the ChatML template.
+
+    Its tokens are printable ASCII characters, and texts that the chat format ``rstar2`` repeats, such as its tags.
 
     Args:
         words: Further texts that are single tokens. If several of them match, the leftmost and longest match is used.

@@ -43,10 +43,10 @@ class Criterion:
 
 
 def read_criterion(written: str) -> Criterion:
-    """Read a criterion.
+    """Parse a criterion such as ``eval/pass_rate >= 0.9``.
 
     Raises:
-        ConfigurationError: The text does not have the form ``FIGURE >= NUMBER``.
+        ConfigurationError: The text is not a metric, one of the four signs of ``Criterion`` and a number.
     """
     found = _WRITTEN.fullmatch(written)
     try:

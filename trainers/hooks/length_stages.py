@@ -34,8 +34,8 @@ class LengthStages(SavedAttributes, RunHook):
             to keep the run's budget.
         steps: Optimizer steps of each stage except the last; one number applies to all, and empty divides the run into
             equal stages.
-        when_cut: Share of truncated episodes in one log, above which the next stage starts; replaces ``steps``. An
-            episode is truncated if it runs out of tokens or turns. A stage then ends only for this reason.
+        when_cut: Share of truncated episodes (0 to 1) above which the next stage starts, as logged for a step; replaces
+            ``steps``, so a stage ends only for this reason. An episode is truncated if it runs out of tokens or turns.
         turns: Maximum number of turns of an episode in each stage, set as the environment's option ``max_turns``; empty
             to keep the run's value.
         reset: Stages, from 1, that start with a new optimizer, and with the policy as the reference model if there is

@@ -45,8 +45,9 @@ class RunState(Protocol):
     """The interface through which hooks read and change a run.
 
     Attributes:
-        limits: Limits of later episodes; assign a changed record (``dataclasses.replace(run.limits, ...)``).
-        temperature: Sampling temperature of later episodes, and of the updates on them.
+        limits: Limits of the episodes from the next rollout on; to change them, assign a changed copy
+            (``dataclasses.replace(run.limits, ...)``).
+        temperature: Sampling temperature of the episodes from the next rollout on, and of the updates on them.
     """
 
     limits: Budgets

@@ -15,7 +15,13 @@ _SET_DEATH_SIGNAL = 1
 
 
 def main(cores: str, parent: str, *command: str) -> None:
-    """Ask the kernel to send SIGTERM when the parent exits, and execute the command."""
+    """Ask the kernel to send SIGTERM when the parent exits, and execute the command.
+
+    Args:
+        cores: Numbers of the cores that the command may use ("0,1"); "-" for all.
+        parent: Process id of the parent.
+        *command: The program and its arguments.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "linux" and libc.prctl(_SET_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")

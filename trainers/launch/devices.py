@@ -57,8 +57,9 @@ class Devices:
         """Return environment variables that make only these devices visible to a process.
 
         Args:
-            outer: The environment variables of this process. If a variable in ``VISIBLE`` is set, number 0 of this
-                object means the first device in its list, and the returned variables contain entries of that list.
+            outer: The environment variables of this process. If it has a variable of ``VISIBLE``, such as
+                ``CUDA_VISIBLE_DEVICES=4,5``, the device number 0 is the first entry of that variable's list (4), and
+                the returned variables contain such entries.
 
         Raises:
             ConfigurationError: A device is not among the visible devices, or two variables contradict each other.

@@ -80,7 +80,7 @@ class Servers:
                 time.sleep(POLL_S if waiting else 0)
 
     def revive(self) -> None:
-        """Restart servers that ended; servers that ended too often become ``lost``."""
+        """Restart servers that ended; a server that was already restarted ``restarts`` times is added to ``lost``."""
         for server in self.running:
             if server.ended is None or server in self.lost:
                 continue

@@ -15,7 +15,7 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class ApoDads(CheckedOptions):
-    """coef times k3, weighted by difficulty if the advantage is positive: APO's DADS (arXiv 2506.21655).
+    """coef times the KL estimate k3, weighted by difficulty where A > 0: APO's DADS (arXiv 2506.21655).
 
     If d is the share of wrong episodes in the group, the weight is 1 - exp(-e (1 - d)) for A > 0, where e is Euler's
     number: 0.907 for d = 1/8, 0.743 for 1/2, 0.288 for 7/8. It is 1 for A <= 0, and for groups that are all correct or

@@ -30,6 +30,8 @@ class NoCorrection(CheckedOptions):
 class Truncate(CheckedOptions):
     """min(ratio, cap): truncated importance sampling (TIS; Ionides 2008; https://fengyao.notion.site/off-policy-rl).
 
+    The ratio is the trainer's probability divided by the engine's.
+
     Args:
         level: Whether a ratio belongs to a token, a turn or a sequence. Products over many tokens vary widely, so with
             ``sequence`` most long episodes have a ratio near 0 or above the cap.
@@ -49,6 +51,8 @@ class Truncate(CheckedOptions):
 @dataclass(frozen=True)
 class Mask(CheckedOptions):
     """The ratio if it is in [low, high], else 0: IcePop (Ring-1T, arXiv 2510.18855).
+
+    The ratio is the trainer's probability divided by the engine's.
 
     Args:
         level: Whether a ratio belongs to a token, a turn or a sequence.
@@ -70,9 +74,10 @@ class Mask(CheckedOptions):
 
 @dataclass(frozen=True)
 class Geometric(CheckedOptions):
-    """The geometric mean of the ratios of a turn or a sequence, in narrow bounds that do not depend on its length.
+    """The geometric mean of the token ratios of a turn or a sequence, between narrow bounds.
 
-    The default bounds are SkyRL's.
+    The ratio is the trainer's probability divided by the engine's. Unlike a product, the mean needs no bounds that
+    depend on the length. The default bounds are SkyRL's.
 
     Args:
         level: Whether the mean is over a turn or a sequence.

@@ -16,7 +16,9 @@ _WEIGHT, _SQUARE = "weight", "weight_squared"
 
 
 def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
-    """Return the metrics of a micro-batch: ``mismatch/NAME``, and ``mismatch/NAME/depth_1`` by number of tool calls.
+    """Return the metrics of a micro-batch: ``mismatch/NAME``, and by number of tool calls ``mismatch/NAME/depth_1``.
+
+    ``depth_1`` covers the tokens after one tool call, and ``depth_3_or_more`` those after three or more.
 
     mu is the engine's probability of a token and pi the trainer's. ``logp_difference`` is the mean of abs(log pi - log
     mu), ``kl`` an estimate of KL(mu, pi) by k3, and ``chi2`` an estimate of the chi-squared divergence. ``masked`` is

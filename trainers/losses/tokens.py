@@ -44,8 +44,8 @@ class Tokens:
         mean_logp: Mean over the vocabulary of the log-probabilities at each token, without a gradient; ``None`` if no
             term needs it.
         old_mean_logp: ``mean_logp`` under the weights of ``old``; ``None`` if no term needs ``mean_logp``.
-        answered: For each environment token, the number of the policy's calls that its text answers (0 if the policy
-            made none); -1 elsewhere (int64). ``None`` if no term needs ``environment``. If it is set, ``logp`` also
+        answered: For each environment token, how many of the policy's calls its text answers (0 if the policy made
+            none); -1 elsewhere (int64). ``None`` if no term needs ``environment``. If it is set, ``logp`` also
             covers the environment's tokens.
         embedding: Mean of the last layer over the policy's tokens of each row, (B, H), with a gradient; ``None`` if no
             term needs it.
@@ -80,7 +80,7 @@ class Tokens:
         return self.log_ratio_to("old")
 
     def log_ratio_to(self, anchor: RatioAnchor) -> Tensor:
-        """Logarithm of each token's probability over its probability under ``old`` or ``sampled``; 0 off the mask."""
+        """Logarithm of each token's current probability over its ``old`` or ``sampled`` one; 0 off the mask."""
         return (self.logp - (self.old if anchor == "old" else self.sampled)).masked_fill(~self.mask, 0.0)
 
     @property
@@ -94,7 +94,7 @@ class Tokens:
 
     @property
     def off_policy(self) -> Tensor:
-        """True for tokens not sampled from the policy after their row's prompt: see ``Episode.off_policy``."""
+        """True for the policy's tokens in rows not sampled after the row's prompt; see ``Episode.off_policy``."""
         column = self.columns.get("off_policy")
         return self.mask & (column > 0) if column is not None else self.mask & False
 

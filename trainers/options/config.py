@@ -179,7 +179,7 @@ class RolloutOptions:
         problems_per_step: Groups in one step, over all processes.
         group_size: Episodes per group that are trained on (G).
         oversample: Episodes played per episode trained on; the GRPO-RoC paper plays 2G and keeps G.
-        refill: Rounds in which rejected groups are replaced by new ones.
+        refill: Maximum number of rounds in which new groups replace rejected ones.
         replace: If at least this share of ``problems_per_step`` groups was accepted, copies of randomly drawn accepted
             groups replace the missing groups, instead of further refills (POLARIS; 0.3 in SkyRL). ``None`` trains on
             fewer groups.
@@ -206,9 +206,9 @@ class RolloutOptions:
         judge: Model for parts that need a judge: ``model:url=http://localhost:8000/v1,model=NAME``, or your own code;
             see docs/trainers.md#judges.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
-        max_staleness: Maximum lag, in weight syncs, of the weights that generate a turn behind the trainer's weights at
-            the first update on that turn. 0 alternates between playing and training; with 1 or
-            more, an engine with its own weights plays while the trainer trains.
+        max_staleness: Maximum number of weight syncs between the generation of a turn and the first update on that
+            turn. 0 alternates between playing and training; with 1 or more, an engine with its own weights plays while
+            the trainer trains.
         handover: Handling of prefetched episodes at a weight sync: ``"drain"`` waits until they have ended, and syncs
             weights every ``max_staleness`` rollouts; ``"carry"`` syncs weights before each rollout is trained on, and
             the running episodes continue with the new weights.

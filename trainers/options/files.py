@@ -33,7 +33,7 @@ def is_file_name(name: str) -> bool:
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder belongs to a training run; the folder of a model also has a file ``config.json``."""
+    """Whether a folder belongs to a training run, and not to a model, which also has a file ``config.json``."""
     return (Path(path) / RUN_FILE).is_file() and (Path(path) / layout.RUN_FILE).is_file()
 
 
@@ -43,7 +43,7 @@ class OptionsFile:
 
     Attributes:
         trainer: Name of the trainer that the file names; empty if it does not name a trainer.
-        about: Name, summary and paper, if the file is a recipe itself.
+        about: ``name``, ``summary`` and ``paper``, as far as the file has them: a file that defines a recipe does.
         options: The options, as written.
         of_run: Whether a run wrote the file, which then contains every option and every part.
     """

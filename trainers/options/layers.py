@@ -74,7 +74,7 @@ def over_slot(slot: str, base: Any, written: Any) -> Any:
 
 
 def read_slot(slot: str, written: Any) -> Any:
-    """Read a part of a recipe; for the slots in ``LISTS``, a list of parts."""
+    """Convert a part that is written in any form to a ``Part``; for the slots in ``LISTS``, to a list of parts."""
     return over_slot(slot, [] if slot in LISTS else None, written)
 
 

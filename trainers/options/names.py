@@ -113,7 +113,7 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
 def full_name(name: str) -> str:
     """Return an option's full name; a name that belongs to no group, or to several, is returned unchanged.
 
-    It also completes names of entries: ``env.max_turns`` becomes ``rollout.env_options.max_turns``.
+    Names of entries in an option, such as ``env.max_turns``, are completed too: ``rollout.env_options.max_turns``.
     """
     known = known_names()
     first, *more = name.split(".")

@@ -95,7 +95,7 @@ class Parts:
 
         Args:
             option: Name of the run's option.
-            value: A later value.
+            value: The value that a hook wants to set during the run.
 
         Raises:
             ConfigurationError: The value does not fit another option of a part.

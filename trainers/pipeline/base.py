@@ -73,8 +73,8 @@ class Work:
 class Stage(Protocol):
     """One stage with its options; its class is registered under the name of its kind.
 
-    An option that is an input holds a path or a name (of a model on a hub, of a family of problems), or a list of
-    these: references to other stages are resolved before the stage is created.
+    An option listed in ``inputs`` is a path or a name (of a model on a hub, of a family of problems), or a list of
+    these. References to other stages are replaced by paths before the stage is created.
     """
 
     @property

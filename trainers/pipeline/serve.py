@@ -153,7 +153,7 @@ class Serve(CheckedOptions):
 
 
 def read_serve(written: Serve | str | int | None) -> Serve | None:
-    """Read the option ``serve``; the short form names devices of this machine."""
+    """Read the option ``serve``; a text or number such as ``"0-7"`` means servers on these devices of this machine."""
     return Serve(written) if isinstance(written, (str, int)) else written
 
 

@@ -38,7 +38,7 @@ class Shelved:
 
     @contextmanager
     def shelf(self, work: Work) -> Iterator[Shelf]:
-        """Yield the shelf of data sets; at the end, write values that the lock file lacked to it.
+        """Yield a loader of data sets; at the end, add the revisions and checksums that the lock file lacked to it.
 
         Args:
             work: The context of the stage.

@@ -42,11 +42,11 @@ def lengths_of(count: int, mean: float, most: int, spread: float, *, among: int 
 
     Args:
         count: Number of episodes.
-        mean: Mean of the lengths after the cut.
-        most: Maximum length; longer ones are cut.
-        spread: Standard deviation of the logarithm of the lengths before the cut.
-        among: Number of episodes on all engines. The longest of these episodes is assigned to this engine, since the
-            step waits for the longest episode.
+        mean: Mean length after longer episodes are cut to ``most``.
+        most: Maximum length.
+        spread: Standard deviation of the logarithm of the lengths before they are cut.
+        among: Number of episodes on all engines; 0 if this is the only engine. The longest of them is assigned to this
+            engine, since the step waits for the longest episode.
     """
     # Quantiles at equal distances instead of random draws, so that a plan does not depend on chance.
     places = (np.arange(count) + 0.5) / count

@@ -34,7 +34,7 @@ _MASK = 1.5
 
 @dataclass(frozen=True, slots=True)
 class RowCost:
-    """Sizes of a model, from which the cost of a pass is estimated as a number of tokens in separate rows.
+    """Sizes of a model, from which the cost of a pass is estimated: how many tokens in separate rows cost the same.
 
     A layer keeps about 6 vectors of the model's width, 2 of the width of its queries, and 4 of the width of its
     feed-forward part for each token of its backward pass; see ``training_memory``.
@@ -57,7 +57,7 @@ class RowCost:
         return 6 * self.hidden + 2 * (self.queries or self.hidden) + 4 * (self.feed_forward or 4 * self.hidden)
 
     def time(self, tokens: float, pairs: float) -> float:
-        """Return the number of tokens in separate rows that take as long as these tokens and query-key pairs."""
+        """Return how many tokens in separate rows take as long as ``tokens`` tokens with ``pairs`` query-key pairs."""
         return tokens + _PAIR * pairs / self.hidden
 
     def memory(self, spans: Sequence[tuple[int, int]]) -> float:
@@ -67,7 +67,7 @@ class RowCost:
         the masks count most.
 
         Args:
-            spans: For each row, the index of its first new token, and its number of tokens.
+            spans: See ``attention_calls``.
         """
         own = sum(stop - start for start, stop in spans)
         copies = masked = 0
@@ -84,7 +84,8 @@ def attention_calls(spans: Sequence[tuple[int, int]]) -> list[list[Chunk]]:
     """Divide the attention of the packed sequence of a tree into calls with little padding.
 
     Args:
-        spans: For each row, the index of its first new token, and its number of tokens.
+        spans: For each row, the index of its first new token (not shared with the previous row), and its number of
+            tokens.
 
     Returns:
         The chunks of each call. All chunks of a call begin their rows, or none does.

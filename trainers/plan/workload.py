@@ -119,7 +119,7 @@ class Workload:
         return any(self.engine_options.get(name) is not None for name in SIZED_BY)
 
     def cache_bytes(self, device: Device, weights: float, token: float, assume: Assumptions) -> float | None:
-        """Return the size of the cache of an engine in the trainer's process, in bytes, if an option sets it.
+        """Return the cache size, in bytes, that an option sets for the trainer's engine; ``None`` if none does.
 
         Args:
             device: The engine's device.

@@ -18,13 +18,13 @@ from .scale import device, precision, random_model, scale
 
 
 def engine(model: str | None) -> PartFinding:
-    """Generate turns with the trainer's own module, and compare their log-probabilities with the trainer's."""
+    """Generate turns with the trainer's module, and compare log-probabilities with the trainer; see ``run_part``."""
     policy = _policy(model)
     return _played("engine", TransformersEngine(policy, max_rows=scale().rows), policy, None)
 
 
 def vllm(model: str | None) -> PartFinding:
-    """Generate turns with vLLM in this process, and pass new weights to it in memory."""
+    """Generate turns with vLLM in this process, and pass new weights to it in memory; see ``run_part``."""
     policy = _policy(model)
     sizes = scale()
     options: dict[str, Any] = {"dtype": str(precision()).removeprefix("torch."), "max_model_len": 64 + 2 * sizes.turn}

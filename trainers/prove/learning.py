@@ -27,7 +27,7 @@ ENV_OPTIONS: dict[str, Any] = {
 
 
 def sandbox(model: str | None) -> PartFinding:
-    """Replay traces, and run their tool calls in the sandbox."""
+    """Replay traces, and run their tool calls in the sandbox; ``model`` is not used."""
     traces = _traces(scale().traces)
     calls = [status for trace in traces for status in trace.statuses]
     lost = sum(not status.counts for status in calls)
@@ -44,7 +44,7 @@ def _traces(count: int) -> list[Trace]:
 
 
 def grpo(model: str | None) -> PartFinding:
-    """Cold-start a small model on traces, and train it with GRPO-RoC."""
+    """Create a small model, cold-start it on traces, and train it with GRPO-RoC; ``model`` is not used."""
     from ..api import make, sft  # here, since both need TRL
     from ..demonstration.tiny import make_tiny_model
 

@@ -36,7 +36,7 @@ _NEAR = {torch.float32: 1e-3, torch.bfloat16: 0.05}
 
 
 def sharded(model: str | None) -> PartFinding:
-    """Run collectives and sharded optimizer steps on all devices."""
+    """Run collective operations and sharded optimizer steps on all devices; see ``run_part``."""
     count = torch.cuda.device_count() or 2
     with TemporaryDirectory() as folder:
         out = Path(folder) / "figures.json"

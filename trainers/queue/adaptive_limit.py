@@ -21,7 +21,8 @@ class Adaptive:
 
     Args:
         loads: Function that reads the loads of the engines.
-        in_flight: Computes the number. Its state lasts for the run and is not saved in checkpoints.
+        in_flight: Computes the number of concurrent episodes. It keeps its state for the whole run, but checkpoints do
+            not contain it.
         every_s: Seconds between two readings.
     """
 

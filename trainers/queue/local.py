@@ -135,7 +135,7 @@ class LocalRound:
             self._call(0, self._forward, key, rank, request)
 
     def _start(self, key: RequestKey, request: PlayRequest) -> None:
-        """Play an episode, and report its result to the desk."""
+        """Play an episode, and report its result to the process that holds the queue (``Desk``)."""
         if self.halted:
             self._call(0, self._end, key, Unfinished())
             return

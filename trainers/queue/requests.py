@@ -50,19 +50,19 @@ class PlayRequest:
     """One episode to play.
 
     Attributes:
-        group: Number of its group in the step.
+        group: Number of its group in the step, from 0.
         seed: Seed of the environment's ``reset``.
-        options: Options of ``reset``.
+        options: Options of the environment's ``reset``.
         sampling_seed: Seed of the policy's sampling.
         parent: The episode that this one branches off; ``None`` for an episode that does not branch.
         token: Number of tokens shared with ``parent``.
-        begun: The partial episode that was played in an earlier step.
-        carries: Whether to keep the partial episode if it has to stop.
-        shown: Text shown to the policy instead of the user's message.
-        asks: A user's message to which the policy writes a single turn, without an environment.
+        begun: The part of the episode that an earlier step played; ``None`` if it begins now.
+        carries: Whether to keep the partial episode if it has to stop, so that a later step can continue it.
+        shown: Text shown to the policy instead of the user's message; ``None`` shows the message.
+        asks: A user's message to which the policy writes a single turn; ``None`` plays the environment instead.
         system: The system message before the message ``asks``.
         manner: How the episode is played; see ``Manner``.
-        given: An expert's turns, played instead of the policy's turns.
+        given: An expert's turns, played instead of the policy's turns; ``None`` samples the turns.
     """
 
     group: int

@@ -152,7 +152,7 @@ class SharedRound(LocalRound):
         self._fail(SilentProcessError(f"{why[0].upper()}{why[1:]}."))
 
     def _enter(self, rank: int) -> None:
-        """Record at the desk (in the first process) that a process can play episodes from now on."""
+        """Record in the queue, which the first process holds, that a process can play episodes from now on."""
         self._desk.enter(rank)
         self._give_out()
 

@@ -123,7 +123,7 @@ def checkpoint_to_resume(
         steps: Total steps of the run; ``None`` if not known yet.
         record: Name of the file in the folder with the configuration that the run began with.
         may_change: Dotted names of options that may differ.
-        later: Dotted names of options whose values are not final yet; they are not compared.
+        later: Dotted names of options that are not compared, because their values in ``config`` are not final yet.
 
     Raises:
         ConfigurationError: There is no checkpoint, the run has another trainer or other options, or its steps are done.
@@ -153,6 +153,11 @@ def checkpoint_to_resume(
 
 def refuse_finished(folder: str | Path, *, done: int, steps: int) -> None:
     """Refuse to resume a run whose steps are done.
+
+    Args:
+        folder: The run's folder, for the error message.
+        done: Number of finished optimizer steps.
+        steps: Number of optimizer steps of the whole run.
 
     Raises:
         ConfigurationError: The steps are done.

@@ -24,14 +24,14 @@ LEAST_WEIGHT = 0.1
 
 
 def back_up(path: Sequence[ChunkNode], value: float) -> None:
-    """Add the end of an episode to every node on its path: one visit, and value * max((depth + 1) / length, 0.1).
+    """Update every node on the path of a finished episode: add one visit, and value * max((depth + 1) / length, 0.1).
 
-    ``depth`` counts from 0 at the root, and ``length`` is the number of nodes. At each node, the first right end
-    replaces the sum of the wrong ends; later wrong ends are ignored.
+    ``depth`` counts from 0 at the root, and ``length`` is the number of nodes. At each node, the first episode with a
+    positive value replaces the sum of the negative values; later negative values are ignored.
 
     Args:
-        path: The nodes from the root to the end.
-        value: Value of the end, -1 to 1.
+        path: The nodes from the root to the episode's last node.
+        value: Value of the episode, -1 to 1.
     """
     for depth, node in enumerate(path):
         node.visits += 1

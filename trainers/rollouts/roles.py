@@ -35,14 +35,14 @@ def tagged(text: str, name: str) -> tuple[str, float]:
 
 
 def score_of(text: str) -> tuple[float, float]:
-    """Return a judge's score, in [0, 1], and a score of its format; both 0 if the text has no score from 1 to 10."""
+    """Return a judge's score from 1 to 10, divided by 10, and its format's score; both 0 without such a score."""
     content, form = tagged(text, "score")
     number = float(content) if re.fullmatch(r"\d+(\.\d+)?", content) else 0.0
     return (number / 10, form) if 1 <= number <= 10 else (0.0, 0.0)
 
 
 def form_of(tags: int) -> float:
-    """Return the score of an answer's format, by its number of answer tags."""
+    """Return the score of an answer's format by its number of answer tags: 0 for none, 1 for one, 0.5 for more."""
     return {0: 0.0, 1: 1.0}.get(tags, 0.5)
 
 

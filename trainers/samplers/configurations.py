@@ -136,7 +136,7 @@ class ConfigurationSpace:
         """Return the configuration that ``{"world": ..., "options": {...}}`` describes; a missing option is easiest.
 
         Raises:
-            ConfigurationError: The world, an option or a value is none of those to choose from.
+            ConfigurationError: The world, an option or a value is not in ``worlds`` or ``vary``.
         """
         found: dict[str, Any] = written if isinstance(written, dict) else {}
         world: Any = found.get("world")

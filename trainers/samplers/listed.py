@@ -61,7 +61,7 @@ class Listed(SavedAttributes):
         return self._cursor // len(self.ids)
 
     def draw(self, n: int, allowed: Collection[int]) -> list[Start]:
-        """Return starts for the next ``n`` problems at ``allowed`` positions; if empty, all positions are allowed."""
+        """Return starts for the next ``n`` problems at the positions ``allowed``; an empty set allows all positions."""
         within, found = set(allowed), list[Start]()
         while len(found) < n:
             if (place := self.next()) in within or not within:

@@ -16,7 +16,7 @@ from .base import GroupResult
 
 
 class Rates:
-    """The mean result of each problem over its latest groups.
+    """The mean result of each problem over its latest groups; a result is a success (1 or 0) or a reward.
 
     Args:
         least: Minimum number of episodes in the mean. The mean covers the smallest number of latest groups that have at

@@ -74,6 +74,7 @@ class Reasons(Protocol):
         - ``equal``: all rewards of the group are equal;
         - ``quota``: the quota of right or wrong episodes was full;
         - ``penalty``: others had a lower penalty;
+        - ``order``: others with the same penalty come first in the group;
         - ``draw``: others were drawn at random;
         - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason.
 

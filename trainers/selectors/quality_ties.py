@@ -50,10 +50,11 @@ class QualityTieSelector(WrappedSelector):
         return sorted(order[: count - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return the reasons, in a group that ``tied`` does not accept those of the other selector; see ``Reasons``.
+        """Return the reason for each episode that was not chosen, by its position; see ``Reasons``.
 
         In a group that ``tied`` accepts, the reason is ``penalty`` for an episode with an intermediate penalty, or
-        ``order`` for one with the same penalty as a kept episode: only their order in the group differs.
+        ``order`` for one with the same penalty as a kept episode: only their order in the group differs. In other
+        groups, the reasons are those of the other selector.
         """
         if tied([episode for episode in group if episode.available]):
             kept = {penalty(group[position]) for position in chosen}

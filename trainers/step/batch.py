@@ -18,7 +18,7 @@ class PlayedGroup:
     """One group of a step, with its episodes and the selector's choice.
 
     Attributes:
-        number: Number of the group in the step, over all processes and rounds.
+        number: Number of the group in the step, from 0, over all processes and rounds.
         round: Number of the refill round in which it was played; 0 before any refill.
         start: The start of its episodes.
         episodes: All episodes that were played.
@@ -76,13 +76,13 @@ class PlayedGroup:
 
     @property
     def accuracy(self) -> float:
-        """Share of correct episodes in [0, 1], among available episodes that the policy played without help."""
+        """Share of correct episodes in [0, 1] among the available episodes that are not ``off_policy``."""
         counted = [episode.correct for episode in self._own]
         return sum(counted) / max(len(counted), 1)
 
     @property
     def _own(self) -> list[Episode]:
-        """Available episodes that the policy played without help; all available episodes if there are none of these."""
+        """Available episodes that are not ``off_policy``; if there are none, all available episodes."""
         counted = [episode for episode in self.episodes if episode.available]
         return [episode for episode in counted if not episode.off_policy] or counted
 

@@ -51,8 +51,8 @@ class PrefetchPace:
     """Limits of prefetching; all numbers except ``staleness`` are in optimizer steps.
 
     Attributes:
-        staleness: Maximum number of weight syncs by which the weights that draw a turn may lag behind the trainer's
-            weights at the first update on that turn; at least 1.
+        staleness: Maximum number of weight syncs between the generation of a turn and the first update on that turn;
+            at least 1.
         every: Maximum number of updates on one batch.
         last: Steps of the run. A batch whose first update is expected at this step or later is not collected ahead.
         carry: Sync weights while episodes run.

@@ -42,7 +42,7 @@ def base_of(policy: nn.Module) -> PreTrainedModel:
 
 
 def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
-    """Return the configuration of the adapter that a folder or a model on the hub holds, or ``None``.
+    """Return the configuration of the adapter in a folder or hub model; ``None`` if it holds no adapter.
 
     Raises:
         ConfigurationError: The adapter is not a LoRA adapter, or its configuration cannot be read.
@@ -124,7 +124,7 @@ def adapted(
 def readapted(
     policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int
 ) -> PolicyModel:
-    """Continue or merge the adapter of a loaded model, depending on the options.
+    """Continue or merge the adapter of a model that is already loaded; arguments as for ``adapted``.
 
     Raises:
         ConfigurationError: The adapter is not a LoRA adapter, or there are several adapters.
@@ -143,7 +143,7 @@ def readapted(
 
 
 def continues(found: LoraConfig, options: ModelOptions) -> bool:
-    """Whether an adapter matches the options, so that its training continues."""
+    """Whether an adapter has the rank, alpha and targets of the options, so that its training continues."""
     given = options.lora_targets
     return (
         options.lora_rank == found.r
@@ -188,8 +188,8 @@ def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) ->
 def without_dropout(policy: nn.Module) -> None:
     """Disable dropout permanently, even in training mode.
 
-    With dropout, the probability ratio of a token, and the weight that corrects for the engine, would fluctuate around
-    1 even if the probability did not change.
+    With dropout, a token's probability ratio, and the weight that corrects for the engine's rounding, would fluctuate
+    around 1 even if the weights of the model did not change.
     """
     for module in policy.modules():
         if isinstance(module, nn.Dropout):

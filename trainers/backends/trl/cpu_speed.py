@@ -65,7 +65,7 @@ class CpuChoice:
     watched: bool = False
 
     def record(self) -> dict[str, Any]:
-        """Return the choice as JSON values for the run's folder."""
+        """Return ``threads``, ``precision`` and ``rounds_per_second`` (by number of threads), as JSON values."""
         rates = {str(threads): round(1 / seconds, 1) for threads, seconds in self.seconds.items()}
         return {"threads": self.threads, "precision": self.precision, "rounds_per_second": rates}
 
@@ -120,7 +120,7 @@ def chosen_together(
 
     Args:
         policy: Options of the policy; the measured precision replaces ``dtype="auto"``.
-        threads: Number of threads that an option sets.
+        threads: Number of threads that an option sets; ``None`` if none does.
         ranks: The processes; all call it together.
         earlier: The precision of the run that is resumed; ``None`` for a new run.
     """
@@ -197,7 +197,11 @@ def _round(hidden: torch.Tensor, up: torch.Tensor, down: torch.Tensor, heads: to
 
 
 def stall(seconds: Mapping[int, float]) -> str:
-    """Return a warning if all threads together are slower than one thread; otherwise an empty text."""
+    """Return a warning if all threads together are slower than one thread; otherwise an empty string.
+
+    Args:
+        seconds: Seconds of one round of the benchmark, by number of threads.
+    """
     most = max(seconds, default=1)
     if most == 1 or seconds[most] <= GAIN * seconds[1]:
         return ""
@@ -247,7 +251,7 @@ def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
 
 
 class ThreadWatch(TrainerCallback):
-    """Repeats the measurement while training runs, and lowers or raises the number of threads if that is faster.
+    """Repeats the benchmark during training, and changes the number of threads if another number is faster.
 
     Args:
         most: Largest number of threads.
@@ -268,7 +272,7 @@ class ThreadWatch(TrainerCallback):
         self._at = clock()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Repeat the measurement if ``AGAIN_S`` seconds have passed."""
+        """Repeat the benchmark if ``AGAIN_S`` seconds have passed since the last one."""
         if self._clock() - self._at < AGAIN_S:
             return
         before = torch.get_num_threads()

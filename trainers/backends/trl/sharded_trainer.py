@@ -97,7 +97,7 @@ class ShardedTrainer(WarmsUp):
             self._check_carried(begin_from)
 
     def _option(self, name: str) -> str:
-        """Return the name of a run's option as the users of this trainer write it, for error messages."""
+        """Return an option's name as users of this trainer write it, from its full name such as ``model.dtype``."""
         return name
 
     @property

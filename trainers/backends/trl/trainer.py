@@ -359,7 +359,13 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return self.accelerator.autocast()
 
     def _account(self, batches: Sequence[MicroBatch], loss: float, started: float) -> None:
-        """Add the metrics of the step to the sums, and advance to the next update of the rollout."""
+        """Add the metrics of an optimizer step to the sums, and advance to the next update of the rollout.
+
+        Args:
+            batches: The step's micro-batches.
+            loss: This process's share of the step's loss.
+            started: Value of ``time.perf_counter()`` at the beginning of the step.
+        """
         pending = self.pending
         assert pending is not None
         rows = pending.batch_rows()

@@ -25,8 +25,8 @@ class Conversations(CheckedOptions, Shelved):
     """Mix conversations into a file of traces; see docs/pipeline-data.md and ``rstar2_env.traces.conversations``.
 
     Attributes:
-        sources: Maximum number of conversations from each source; ``None`` takes all. A source is the name of a set,
-            or a file with a record with ``messages`` on each line.
+        sources: Maximum number of conversations from each source; ``None`` takes all. A source is the name of a data
+            set, or a file of JSON lines, each with ``messages``.
         seed: Seed of the choice and of the order; ``None`` for the pipeline's seed.
     """
 

@@ -120,7 +120,7 @@ class KeepRight(EngineStage):
 
 
 def path_score(logps: Sequence[float], alpha: float) -> float:
-    """Return the score of a path in nats: (sum of its turns' log-probabilities) / (number of turns) ** alpha."""
+    """Return an episode's path score in nats: (sum of its turns' log-probabilities) / (number of turns) ** alpha."""
     return sum(logps) / math.pow(len(logps), alpha)
 
 

@@ -119,7 +119,7 @@ class _Head:
         self._cap, self._scale, self._cold = cap, scale, 1 / temperature
 
     def logits(self, at: slice) -> Tensor:
-        """Return the logits of some tokens, divided by the temperature, in float32 or higher precision, (n, V)."""
+        """Return the logits of the tokens at a slice, divided by the temperature, in at least float32, (n, V)."""
         product = self.hidden[at] @ self.weight.t()
         if self._bias is not None:
             product += self._bias
@@ -129,7 +129,7 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Convert a gradient with respect to the result of ``logits`` to one with respect to its product, in place."""
+        """Convert the gradient of the result of ``logits``, in place, to that of ``hidden @ weight.T + bias``."""
         if self._cap is not None:
             level = (logp + log_z[:, None]).div_(self._cap * self._cold)  # the hyperbolic tangent
             grad.mul_(level.square_().neg_().add_(1))

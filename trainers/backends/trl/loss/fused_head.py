@@ -50,7 +50,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
 
 class _LogProbs:
-    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method."""
+    """Stands in for ``_ChunkedLogProbFunction`` in TRL's forward method, and chooses a function for the device."""
 
     @staticmethod
     def apply(hidden: Tensor, *args: Any) -> Any:
@@ -107,7 +107,7 @@ def put_head(model: Any, temperature: float, outputs: Collection[str], *, cast: 
 
 
 def _with_head(kind: type) -> Any:
-    """Return a forward method that calls the current head."""
+    """Return a forward method for a model class; it calls the head that ``put_head`` last set on the model."""
 
     @wraps(kind.forward)  # type: ignore[attr-defined]  # the class of a model
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:

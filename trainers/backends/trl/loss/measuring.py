@@ -53,7 +53,7 @@ class PolicyMeasurer:
         self.call_in: Callable[[Callable[[], None]], None] = lambda work: work()
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
-        """Store the measurements in ``Episode.measured``; see ``Measure``."""
+        """Store the measurements that an advantage estimator needs in ``Episode.measured``; see ``Measure``."""
         self.call_in(lambda: self._measure(part, groups))
 
     def _measure(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:

@@ -49,8 +49,8 @@ class MicroBatch:
         columns: Further values of the rows, by name; 0 for rows without a value.
         old_mean_logp: Mean over the vocabulary of the log-probabilities before the first update; ``None`` if there was
             no update yet or no term needs it.
-        answered: Number of the policy's calls that each environment token's text answers, -1 elsewhere; ``None`` if no
-            term needs it.
+        answered: For each environment token, how many of the policy's calls its text answers; -1 on other tokens.
+            ``None`` if no term needs it.
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.

@@ -115,7 +115,7 @@ class Objective:
         return loss + scores.logp.sum() * 0
 
     def take_figures(self) -> dict[str, tuple[float, float]]:
-        """Return sums and counts of the parts' metrics since the last call, in one transfer from the device."""
+        """Return each metric of the loss parts since the last call as (sum, count), in one transfer from the device."""
         if not self._figures:
             return {}
         names = list(self._figures)

@@ -92,8 +92,8 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 
     Args:
         rows: Token ids of each row.
-        budget: Maximum memory of a tree with several rows, given as the number of tokens in separate rows that need
-            the same memory; the tree itself has fewer tokens.
+        budget: Maximum memory of a tree with several rows, in tokens of separate rows: a tree may need as much memory
+            as a micro-batch of ``budget`` tokens without a tree.
         cost: Estimates time and memory from the sizes of the model.
 
     Returns:

@@ -55,7 +55,12 @@ class BatchLayout:
         return self.passes * self.minibatches
 
     def divide(self, step: int, groups: Collection[int]) -> list[list[int]]:
-        """Divide the groups of all processes into the optimizer steps of the rollout that begins at a step."""
+        """Return the groups of each optimizer step on a rollout, the first of which is step ``step``.
+
+        Args:
+            step: The step, which together with ``seed`` determines the random order.
+            groups: The groups of all processes.
+        """
         rng = np.random.default_rng([self.seed, step, 0])
         return divide_groups(groups, passes=self.passes, minibatches=self.minibatches, rng=rng)
 
@@ -244,7 +249,7 @@ def _columns(pairs: Sequence[tuple[Row, int]]) -> tuple[list[Row], list[int]]:
 
 
 def _positions(rows: Sequence[Row], groups: Collection[int]) -> list[int]:
-    """Positions of the rows of some groups."""
+    """Return the positions in ``rows`` of the rows that belong to ``groups``."""
     return [position for position, row in enumerate(rows) if row.episode.group in groups]
 
 

@@ -50,7 +50,8 @@ class PrefixTree:
         labels: Ids of the tokens whose log-probability is computed, ``IGNORED`` elsewhere, (1, N).
         positions: Position of each token in its rows, (1, N).
         index: Packed position of each token of each row, (B, W); 0 on padding.
-        spans: For each row, the index of its first new token, and its number of tokens.
+        spans: For each row, the index of its first new token (the first that it does not share with the previous row),
+            and its number of tokens.
     """
 
     ids: Tensor
@@ -104,7 +105,7 @@ class PrefixTree:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Inputs with which a model computes the packed sequence (its attention is that of ``prefix_sharing``)."""
+        """Keyword arguments for a model that computes the packed sequence with the attention of ``prefix_sharing``."""
         # transformers makes no mask if the given mask has four dimensions; the attention does not read it.
         mask = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=self.ids.device)
         return {

@@ -48,7 +48,7 @@ class HooksCallback(TrainerCallback):
                 hook.observe(outcomes)
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Pass episodes that were written to the run's folder to the hooks of the protocol ``ReadsEpisodes``."""
+        """Pass episodes that were written to the run's folder to the hooks that read them; see ``ReadsEpisodes``."""
         for hook in self._hooks:
             if isinstance(hook, ReadsEpisodes):
                 hook.wrote(split, step, line, entries)

@@ -47,7 +47,7 @@ class RolloutAbortedError(KeyboardInterrupt):
 
 
 class Stopping(TrainerCallback):
-    """Handles the two signals while a run trains; add it to the trainer's callbacks.
+    """Handles SIGINT (Ctrl-C) and SIGTERM while a run trains; add it to the trainer's callbacks.
 
     Args:
         folder: The run's folder.
@@ -68,7 +68,7 @@ class Stopping(TrainerCallback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Context manager that handles the signals; does nothing outside the main thread."""
+        """Context manager in which SIGINT and SIGTERM are handled; does nothing outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -147,9 +147,11 @@ class Stopping(TrainerCallback):
     def end_failed(self, trainer: Trainer, error: Exception) -> None:
         """Write a checkpoint of a run whose rollout failed, and note in the error how to resume.
 
+        If no optimizer step is done, nothing is written or noted.
+
         Args:
             trainer: The trainer, after ``train()``.
-            error: The error, which every process has. Nothing is written if no step is done.
+            error: The error, which every process has.
         """
         if not trainer.state.global_step:
             return

@@ -49,7 +49,8 @@ class TrlRunState:
         evaluates: See ``RunState``.
         follow: Called with the name of an option of the run, its new value, and names of slots (``reward``, ``loss``,
             ...); updates the parts in these slots that use the option.
-        check_parts: Called with the name and a later value of a run's option; checks that the parts accept the value.
+        check_parts: Called with the name of an option of the run and a value that a hook wants to set; checks that the
+            parts accept the value.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class TrlRunState:
 
     @property
     def limits(self) -> Budgets:
-        """Limits of later episodes; see ``RunState``."""
+        """Limits of the episodes from the next rollout on; see ``RunState``."""
         return self._limits
 
     @limits.setter
@@ -128,7 +129,7 @@ class TrlRunState:
 
     @property
     def temperature(self) -> float:
-        """Sampling temperature of later episodes; see ``RunState``."""
+        """Sampling temperature from the next rollout on; see ``RunState``."""
         return self._temperature
 
     @temperature.setter

@@ -24,7 +24,14 @@ SampleTableRow = tuple[Any, ...]
 def sampled(
     step: int, groups: Sequence[Sequence[Episode]], decisions: Sequence[Sequence[Decision]], count: int = ROWS
 ) -> list[SampleTableRow]:
-    """Return one table row (``COLUMNS``) for each of ``count`` episodes, spread evenly over all played episodes."""
+    """Return one table row (``COLUMNS``) for each of ``count`` episodes, spread evenly over all played episodes.
+
+    Args:
+        step: Value of the column for the step.
+        groups: The played episodes, by group.
+        decisions: Whether and why each episode was selected, in the order of ``groups``.
+        count: Number of rows; fewer if there are fewer episodes.
+    """
     pairs = [
         pair for group, decided in zip(groups, decisions, strict=True) for pair in zip(group, decided, strict=True)
     ]

@@ -28,7 +28,7 @@ class TrainingState(TrainerCallback):
     """Adds ``weights/change``, ``optimizer/updates`` and ``memory/process_gib`` to the metrics of each step.
 
     Args:
-        sums: The sums of the metrics.
+        sums: Receives the metrics.
     """
 
     def __init__(self, sums: Sums) -> None:

@@ -40,10 +40,10 @@ _CLASSES = {
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Return a class of the metadata.
+        """Return the class that a pickled file refers to, if checkpoint metadata may contain it.
 
         Raises:
-            pickle.UnpicklingError: The class is not part of the metadata.
+            pickle.UnpicklingError: Metadata never contains this class.
         """
         if name not in _CLASSES.get(module, ()):
             raise pickle.UnpicklingError(

@@ -107,7 +107,7 @@ class ZeroState:
 
     @property
     def _inner(self) -> Any:
-        """The optimizer that steps on the flat partitions."""
+        """torch's optimizer inside DeepSpeed's, which updates the flat partitions."""
         return self._zero.optimizer
 
     @property

@@ -38,7 +38,8 @@ def add_engine_metrics(
         before: Counters at the beginning of the rollout.
         after: Counters at the end of the rollout.
         seconds: Duration of the rollout.
-        first: Whether this is the first process, which counts the steps.
+        first: Whether this is the first process. Only the first adds to the counts, so that sums over processes are
+            divided by the number of steps.
         each: Whether each process has its own engine; if all processes share an engine, only the first process reports.
     """
     if before is None or after is None or not (first or each):

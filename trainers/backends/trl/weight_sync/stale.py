@@ -32,7 +32,7 @@ class StalePolicy:
         config: Options of the run.
         trl: The TRL trainer that holds the policy.
         tokenizer: The tokenizer of the policy.
-        older: Number of optimizer steps between refreshes of the weights, and the addresses of their servers.
+        older: How often the weights are replaced by the policy's, and the addresses of servers that hold them.
         copy: A copy of the policy; ``None`` if servers hold the weights.
     """
 
