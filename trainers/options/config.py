@@ -206,9 +206,9 @@ class RolloutOptions:
         judge: Model for parts that need a judge: ``model:url=http://localhost:8000/v1,model=NAME``, or your own code;
             see docs/trainers.md#judges.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
-        max_staleness: Maximum number of weight syncs between the generation of a turn and the first update on that
-            turn. 0 alternates between playing and training; with 1 or more, an engine with its own weights plays while
-            the trainer trains.
+        max_staleness: Maximum number of rollouts that are trained on between the generation of a turn and the first
+            update on that turn. 0 alternates between playing and training; with 1 or more, an engine with its own
+            weights plays while the trainer trains.
         handover: Handling of prefetched episodes at a weight sync: ``"drain"`` waits until they have ended, and syncs
             weights every ``max_staleness`` rollouts; ``"carry"`` syncs weights before each rollout is trained on, and
             the running episodes continue with the new weights.

@@ -24,7 +24,10 @@ FigureNames = set[tuple[str, str]]
 
 
 def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
-    """Return the ``FigureNames`` of some groups; processes exchange them, so that all report the same metrics."""
+    """Return the names of ends, reward components and reasons in some groups, from which metric names are made.
+
+    Processes exchange these names, so that all report the same metrics.
+    """
     names = {("end", episode.end) for group in groups for episode in group.episodes}
     names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}
     return names | {("reason", reason) for group in groups for reason in group.reasons if reason}

@@ -188,7 +188,7 @@ def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) ->
 def without_dropout(policy: nn.Module) -> None:
     """Disable dropout permanently, even in training mode.
 
-    With dropout, a token's probability ratio, and the weight that corrects for the engine's rounding, would fluctuate
+    With dropout, a token's probability ratio, and the weight that corrects for engine-trainer mismatch, would fluctuate
     around 1 even if the weights of the model did not change.
     """
     for module in policy.modules():

@@ -107,7 +107,7 @@ class ZeroState:
 
     @property
     def _inner(self) -> Any:
-        """torch's optimizer inside DeepSpeed's, which updates the flat partitions."""
+        """The optimizer inside DeepSpeed's wrapper, which updates the flat partitions."""
         return self._zero.optimizer
 
     @property
