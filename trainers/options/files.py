@@ -43,7 +43,7 @@ class OptionsFile:
 
     Attributes:
         trainer: Name of the trainer that the file names; empty if it does not name a trainer.
-        about: ``name``, ``summary`` and ``paper``, as far as the file has them: a file that defines a recipe does.
+        about: The file's ``name``, ``summary`` and ``paper``, which a file that defines a recipe has; else empty.
         options: The options, as written.
         of_run: Whether a run wrote the file, which then contains every option and every part.
     """

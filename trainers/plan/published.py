@@ -80,7 +80,7 @@ def comparisons() -> list[Published]:
 
 
 def prime_seconds(name: str, count: int, row: int) -> float:
-    """Return the planned seconds of prime-rl's benchmark step, in which each of ``count`` H100 trains on two rows.
+    """Return the planned seconds of prime-rl's benchmark step, in which each of ``count`` H100 GPUs trains on two rows.
 
     Args:
         name: Name of the model in ``MODELS``.

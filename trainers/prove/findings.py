@@ -54,7 +54,7 @@ class PartFinding:
 
     Attributes:
         part: Name of the part.
-        level: Whether the part passed, was skipped or failed.
+        level: Whether the part passed, was skipped or failed; see ``PartLevel``.
         note: The reason if the part failed or was skipped, or what was run.
         figures: The measured figures, each with its expected range.
         seconds: Wall-clock seconds.

@@ -53,7 +53,8 @@ class DeepSearch(CheckedOptions, Rollout):
         weight: Exploration weight of UCT.
         incomplete: Value of an episode that has no answer or that a budget ended.
         expansions: Maximum number of nodes that are expanded for one group.
-        hard: A right episode is kept if the pass rate of its problem is at most this value; 0 keeps none.
+        hard: A right episode is kept for later groups of its problem if the problem's pass rate (0 to 1) is at most
+            this value; 0 keeps none.
         kept: Maximum number of kept episodes; the oldest are dropped.
     """
 

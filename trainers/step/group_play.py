@@ -283,7 +283,7 @@ class GroupPlay:
     def _in_order(self, ended: Mapping[EpisodeKey, Episode]) -> list[Episode | None]:
         """Sort a group for its selector: members by number, then branches; ``None`` stands for a missing member.
 
-        Branches take the places of missing members at the end.
+        If the last members are missing, branches take their places: one ``None`` is left out for each branch.
         """
         whole = [ended.get((member,)) for member in range(self._size)]
         branches = [episode for key, episode in sorted(ended.items()) if len(key) > 1]

@@ -31,7 +31,7 @@ def write(checkpoint: Path, rank: int, states: Mapping[str, Any], pending: Pendi
         checkpoint: Folder of the checkpoint.
         rank: Rank of the process, from 0.
         states: State of each part, by name.
-        pending: The rows of a rollout whose updates are not finished.
+        pending: The rows of a rollout whose updates are not finished; ``None`` if there is none.
     """
     packed = {**states, "pending": None if pending is None else pending.state_dict()}
     torch.save(packed, checkpoint / _file(rank))

@@ -49,7 +49,7 @@ class Rollouts:
 
     Args:
         setup: The setup of the run.
-        trl: Holds the policy, and sums metrics.
+        trl: The trainer, which holds the policy and sums metrics.
         play: The engines, the player and the collector.
         state: The settings that hooks change.
         stopping: Handles signals.

@@ -44,7 +44,7 @@ class TrlRun:
 
     Args:
         setup: The setup of the run.
-        trl: Takes the optimizer steps.
+        trl: The trainer, which takes the optimizer steps.
         play: Plays and collects episodes.
         rollouts: Supplies the trainer with batches.
         recorder: Writes the run's folder.
