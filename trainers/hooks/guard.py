@@ -36,7 +36,7 @@ class Guard(SavedAttributes, RunHook):
         metric: A logged metric: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....
         low: Lower bound; ``None`` for no bound.
         high: Upper bound; ``None`` for no bound.
-        patience: Number of consecutive logs outside the bounds after which the hook acts.
+        patience: Number of consecutive logged values outside the bounds after which the hook acts.
         action: ``"warn"`` only writes a note; ``"save"`` also requests a checkpoint; ``"stop"`` then ends the run.
     """
 

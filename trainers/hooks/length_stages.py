@@ -116,7 +116,7 @@ class LengthStages(SavedAttributes, RunHook):
                 run.reset_reference()
 
     def _limits(self, stage: int) -> Budgets:
-        """Return the budgets of a stage, from 1."""
+        """Return the budgets of a stage; the first stage has the number 1."""
         limits = self._run.limits
         if self.tokens:
             limits = replace(limits, max_episode_tokens=max(1, round(self.tokens[stage - 1] * self._base)))

@@ -36,7 +36,7 @@ def shared_fields(kind: type[Any], record: Any) -> dict[str, Any]:
 
 
 def _named(value: Any) -> Any:
-    """Convert the value of a part's option, which may be or contain code."""
+    """Return the value of a part's option with classes and functions, at any depth, replaced by their ``code_name``."""
     if isinstance(value, Mapping):
         return {key: _named(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

@@ -94,7 +94,7 @@ class PipelineRun:
             self.states = states_of(run.events)
 
     def look(self, step: Step) -> Outlook:
-        """Create the stage of a step, and return whether it is up to date; call this for all steps in order."""
+        """Create the stage of a step, and return its state; call this for all steps in order."""
         made = self.plan.make(step, self.skipped.__contains__)
         if step.id in self.skipped:
             return Outlook(made, "skipped")
@@ -310,7 +310,10 @@ def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
 
 
 def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook:
-    """Return the state of a step in a run that is limited to the steps ``first`` to ``last``."""
+    """Return ``outlook`` with the step's state in a run that the user limited to the steps ``first`` to ``last``.
+
+    The numbers count from 0.
+    """
     step = outlook.made.step
     if step.number > last:
         return replace(outlook, state="later", why="")

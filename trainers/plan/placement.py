@@ -98,7 +98,7 @@ def _splits(gpus: int) -> list[int]:
 
 
 def usable(device: Device, assume: Assumptions) -> int:
-    """Return the usable bytes of a device."""
+    """Return the bytes of a device's memory that a run may use: ``memory_share`` of it, minus ``reserve_gib``."""
     return round(device.memory * assume.memory_share - assume.reserve_gib * GIB)
 
 

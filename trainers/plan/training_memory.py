@@ -165,7 +165,7 @@ def layer_saved(model: Architecture, how: Training) -> float:
 
 
 def saved(model: Architecture, how: Training) -> float:
-    """Return the bytes that a forward pass keeps; a recomputed layer keeps only its input."""
+    """Return the bytes that a forward pass keeps for the backward pass; a recomputed layer keeps only its input."""
     each = how.stream * model.hidden if how.recompute else layer_saved(model, how)
     # Outside of the layers: rotary angles, and the last normalization.
     around = 2 * model.head_dim * how.stream + model.hidden * (4 + 2 * how.stream)

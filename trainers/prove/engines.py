@@ -37,7 +37,14 @@ def _policy(model: str | None) -> Any:
 
 
 def _played(name: str, engine: Any, policy: Any, weights: Any) -> PartFinding:
-    """Play rows, change the policy's weights, sync them to the engine, and play again; return the comparison."""
+    """Play rows, change the policy's weights, sync them to the engine, and play again; return the comparison.
+
+    Args:
+        name: Name of the part.
+        engine: The engine; closed at the end.
+        policy: The trainer's model, whose weights are changed in place.
+        weights: Passed to ``engine.update_weights``; ``None`` for an engine that computes with ``policy``.
+    """
     try:
         figures = []
         for version, what in enumerate(("before", "after")):

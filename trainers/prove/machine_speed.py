@@ -17,7 +17,7 @@ _LIMITS = {torch.float32: 2e-3, torch.bfloat16: 2e-2}
 
 
 def kernels(model: str | None) -> PartFinding:
-    """Compare matrix products, attention, normalization and log-softmax with float64 on the CPU."""
+    """Compare the device's matrix products, attention, normalization and log-softmax with float64 on the CPU."""
     own, figures = device(), []
     generator = torch.Generator().manual_seed(0)
     for dtype in {torch.float32, precision()}:

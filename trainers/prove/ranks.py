@@ -141,7 +141,12 @@ def _sizes_of(model: Any) -> Architecture | None:
 
 
 def _throughput(model: Architecture | None, each: float) -> list[ProofFigure]:
-    """Return tokens per second per device, share of the peak FLOP/s, and memory, each with the plan's estimate."""
+    """Return tokens per second, with a range from the plan's estimate; if known, also share of peak FLOP/s and memory.
+
+    Args:
+        model: Sizes of the model; ``None`` if unknown.
+        each: Measured tokens per second of each device.
+    """
     world, sheet, row = distributed.get_world_size(), known_device(), scale().tokens
     low = high = None
     figures = []

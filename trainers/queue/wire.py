@@ -42,8 +42,8 @@ class Wire:
 
     Args:
         rank: Rank of this process, from 0.
-        connections: Connections by the number of the other process: to the first process; in the first process, to all
-            others.
+        connections: Connections by the rank of the other process. The first process is connected to all others, which
+            are connected only to it.
         size: Number of processes.
 
     Attributes:

@@ -94,7 +94,9 @@ def check_begun(
     overwrite: bool = False,
     inputs: object = (),
 ) -> None:
-    """Check that a run may use a folder (see ``check_folder``); with ``resume``, the folder must have a run to resume.
+    """Check that a run may use a folder; with ``resume``, the folder must have a run to resume.
+
+    For the arguments, see ``check_folder``.
 
     Raises:
         ConfigurationError: The folder holds something that must not be overwritten, or has no checkpoint and ``resume``

@@ -95,7 +95,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         return [tagged(answer_of(one), "question")[0] for one in good] or None
 
     def update(self, reports: Sequence[list[str]]) -> None:
-        """Adapt to the reports of all groups of a step; called with the same reports in every process."""
+        """Remember the good questions that all groups of a step reported, at most ``capacity``; see ``Rollout``."""
         self._good = [*self._good, *(question for own in reports for question in own)][-self.capacity :]
 
 

@@ -65,7 +65,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
         return loss
 
     def _passes(self, inputs: dict[str, Any], lengths: list[int]) -> Iterator[dict[str, Any]]:
-        """Divide a padded micro-batch into passes, each as wide as its longest row."""
+        """Divide a padded micro-batch of rows with these ``lengths`` into passes, each as wide as its longest row."""
         batches = pack(lengths, len(lengths) * max(lengths) if self._most is None else self._most)
         if self.sharding != "none":
             # No filler is needed: accelerate gives every process the same number of rows.

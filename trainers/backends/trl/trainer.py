@@ -256,7 +256,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
             self._store(pending, later, lambda model, batch: _old_values(score(model, batch, self.autocast)))
 
     def _prepared(self, pending: PendingRows, rows: Sequence[Row], step: int) -> list[Row]:
-        """Return the rows with the columns that terms compute from the whole optimizer batch."""
+        """Return the rows with the columns that terms compute from the whole optimizer batch; ``step`` seeds draws."""
         found: dict[int, FloatArray] = {}
         for batch, values in self.score_rows(rows, lambda model, batch: score(model, batch, self.autocast).logp):
             found |= dict(zip(batch.rows, completion_values(values, batch, rows), strict=True))
@@ -462,7 +462,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
 
 
 def _old_values(scores: TokenScores) -> dict[str, Tensor | None]:
-    """Return the values to store from a forward pass under the weights that sampled the rows."""
+    """Return ``old`` and ``old_mean_logp`` (see ``MicroBatch``) from a forward pass before the first update."""
     return {"old": scores.logp, "old_mean_logp": scores.mean_logp}
 
 

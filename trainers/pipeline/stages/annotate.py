@@ -132,7 +132,11 @@ class Annotate(EngineStage):
     async def _annotated(
         self, model: Likelihood | None, problem: Problem, lines: Sequence[str], seed: tuple[int, int]
     ) -> AsyncIterator[dict[str, Any]]:
-        """Yield each line with its state and its latent, in order, since a latent depends on the earlier ones."""
+        """Yield a record for each line, in order, since a latent depends on the earlier ones.
+
+        The keys are ``state`` (the text before the line), ``line`` and ``latent``; with a model also ``logp`` and
+        ``logp_act``, the log-probability of the line after its latent and after ``<act>``.
+        """
         state = f"{self.instruction}{problem.question}"
         for at, line in enumerate(lines):
             found: dict[str, Any] = {"state": state, "line": line, "latent": ACT}

@@ -38,7 +38,13 @@ class CpuLogProbs(torch.autograd.Function):
         logit_scale: float = 1.0,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
-        """Compute the outputs for hidden states, (N, H), a head, (V, H), and target tokens, (N,)."""
+        """Compute the outputs for hidden states, (N, H), a head, (V, H), and target tokens, (N,).
+
+        Returns:
+            For each token: the log-probability, the entropy, the logarithm of the sum of squared probabilities, the
+            mean log-probability, and whether the target is the most likely token, (N,) each. All but the first are
+            ``None`` unless ``outputs`` names them.
+        """
         ctx.set_materialize_grads(False)
         low = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else hidden.dtype
         ctx.head = _Head(hidden.detach().to(low), weight.detach().to(low), bias, temperature, softcap, logit_scale)
@@ -129,7 +135,10 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Convert the gradient of the result of ``logits``, in place, to that of ``hidden @ weight.T + bias``."""
+        """Convert the gradient of the result of ``logits``, in place, to that of ``hidden @ weight.T + bias``.
+
+        The results of ``logits`` are recovered from log-probabilities, (n, V), and their normalizers, (n,).
+        """
         if self._cap is not None:
             level = (logp + log_z[:, None]).div_(self._cap * self._cold)  # the hyperbolic tangent
             grad.mul_(level.square_().neg_().add_(1))

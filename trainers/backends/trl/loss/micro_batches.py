@@ -137,7 +137,10 @@ def lay_out(
         attention[:] = 1
 
     def spread(values: Callable[[int, Row], Any], fill: float = 0.0, dtype: Any = np.float32) -> Tensor:
-        """Write one value per row, or per completion token, at the positions that predict those tokens, (B, W - 1)."""
+        """Write values at the positions that predict the completion tokens, (B, W - 1), and ``fill`` elsewhere.
+
+        ``values`` returns one value for a row, or one for each completion token, given the row's position and the row.
+        """
         array = np.full((count, width - 1), fill, dtype=dtype)
         for place, (position, row) in enumerate(zip(batch, chosen, strict=True)):
             start = len(row.prompt_ids) - 1

@@ -92,8 +92,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 
     Args:
         rows: Token ids of each row.
-        budget: Maximum memory of a tree with several rows, in tokens of separate rows: a tree may need as much memory
-            as a micro-batch of ``budget`` tokens without a tree.
+        budget: Limit on the memory of a tree with several rows: the memory of this many tokens in separate rows.
         cost: Estimates time and memory from the sizes of the model.
 
     Returns:
@@ -128,7 +127,10 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 
 
 def _pack_trees(rows: Sequence[Ids], budget: int, cost: RowCost) -> list[list[int]]:
-    """Divide rows, sorted by their tokens, into trees; a new tree begins where two rows share the fewest tokens."""
+    """Divide rows, sorted by their tokens, into trees whose tokens, and whose memory by ``cost``, fit in ``budget``.
+
+    When a tree is full, the next one begins where two neighbouring rows share the fewest tokens.
+    """
     order = by_prefix(rows)
     shared = shared_lengths([rows[at] for at in order])
     lengths = [len(rows[at]) for at in order]

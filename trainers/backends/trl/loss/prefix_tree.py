@@ -166,7 +166,13 @@ def _additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def _chosen(values: Tensor, index: Tensor, repeats: int = 1) -> Tensor:
-    """Return the values at packed positions, (C, heads * repeats, L, D), from (1, heads, N, D) and (C, L)."""
+    """Return the values at packed positions, (C, heads * repeats, L, D), each head repeated ``repeats`` times.
+
+    Args:
+        values: (1, heads, N, D).
+        index: Packed positions, (C, L).
+        repeats: Number of query heads per key head.
+    """
     found = values[0].transpose(0, 1).index_select(0, index.flatten())
     if repeats > 1:
         found = found.repeat_interleave(repeats, dim=1)
@@ -179,7 +185,7 @@ _ArrayCall = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | Non
 def _attention_calls(
     spans: Sequence[tuple[int, int]], index: NDArray[np.int64]
 ) -> tuple[list[_ArrayCall], NDArray[np.int64]]:
-    """Divide the attention of a packed sequence into calls.
+    """Divide the attention of a packed sequence into calls; the arguments are fields of ``PrefixTree``.
 
     Returns:
         Queries, keys and mask of each call, and the place of each packed token in the calls' joined outputs.
