@@ -63,7 +63,8 @@ class DemoResult:
         picture: File with the learning curves.
         comparisons: Comparison of each trained model with the cold start, on the same held-out problems.
         comparison_picture: File with the curves of pass@k.
-        seconds: Wall-clock seconds of each stage that this call ran; finished stages of earlier calls are left out.
+        seconds: Wall-clock seconds of each stage that this call ran, by name; stages that were already finished are
+            left out.
     """
 
     runs: Mapping[str, TrainResult]

@@ -27,7 +27,7 @@ class ReferenceReset(SavedAttributes, RunHook):
     Args:
         patience: Number of consecutive evaluations without an improvement on the best one since the last reset, after
             which the hook resets.
-        delta: Minimum increase of the figure that counts as an improvement.
+        delta: Minimum increase of ``metric`` that counts as an improvement.
         metric: The metric of the evaluation; higher is better.
         most_kl: Also reset when the logged divergence from the reference model exceeds this value; ``None`` disables
             this condition.

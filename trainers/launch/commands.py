@@ -97,7 +97,7 @@ def server(
         at: Host name in the server's URL; if empty, ``host`` is used.
         program: Program to use instead of this interpreter's vLLM, such as a container; ``{model}``, ``{host}``,
             ``{port}`` and ``{size}`` are replaced.
-        more: Further arguments.
+        more: Further arguments of the program.
         developer: Whether to enable the developer endpoints, which give every client control over the server.
         cuts: Whether requests truncate the distribution by top-p or top-k sampling.
     """

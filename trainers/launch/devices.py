@@ -57,7 +57,7 @@ class Devices:
         """Return environment variables that make only these devices visible to a process.
 
         Args:
-            outer: The environment variables of this process. If it has a variable of ``VISIBLE``, such as
+            outer: The environment variables of this process. If they include a variable of ``VISIBLE``, such as
                 ``CUDA_VISIBLE_DEVICES=4,5``, the device number 0 is the first entry of that variable's list (4), and
                 the returned variables contain such entries.
 
@@ -89,7 +89,7 @@ def _listed(outer: Mapping[str, str], name: str) -> list[str]:
 
 
 def read_devices(text: str, *, cores: bool = False, option: str | None = None) -> Devices:
-    """Read numbers of devices: ``0-3``, ``0,2,5``, ``4``.
+    """Parse numbers of devices: ``0-3``, ``0,2,5``, ``4``.
 
     Args:
         text: Numbers and ranges, separated by commas.

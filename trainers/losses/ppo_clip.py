@@ -23,8 +23,9 @@ class PpoClip(Anchored, CheckedOptions):
         high: A ratio is clipped from above at 1 + high if the advantage is positive; ``None`` does not clip. The
             default is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
         two_sided: Maximum ratio for either sign of the advantage (INTELLECT-2, arXiv 2505.07291); TRL's ``delta``.
+            ``None`` sets no maximum.
         dual: If the advantage A is negative, the loss of the token is at most ``dual`` times |A| (dual clip,
-            arXiv 1912.09729, with 3).
+            arXiv 1912.09729, with 3); ``None`` sets no maximum.
         level: Whether a ratio belongs to a token, a turn or a sequence.
         token_gradient: Give the ratio of a turn or a sequence the gradient of the token's own log-probability:
             GSPO-token (arXiv 2507.18071, section 4.3), for token-level advantages; verl's form of GSPO. With one

@@ -106,8 +106,8 @@ class Cost:
         Args:
             config: The run's options.
             about: Machine, model and counts of the stage.
-            spread: Devices of the stage. If its launcher starts no servers, the servers in the engine options are
-                counted.
+            spread: Devices of the stage. If the stage's launcher starts no servers, the servers in the engine options
+                are counted.
         """
         assume, steps = about.machine.assume, config.run.steps
         work = Workload.of(config)

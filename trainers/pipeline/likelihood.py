@@ -63,7 +63,7 @@ class EngineStage(CheckedOptions):
 
 
 class Likelihood:
-    """A model that scores text and samples lines; use it as a context manager, which closes its engine.
+    """A model that scores text and samples lines of text; use it as a context manager, which closes its engine.
 
     Args:
         model: Folder of the model, or its name on the Hugging Face hub.

@@ -55,12 +55,12 @@ class Architecture:
 
     @property
     def query_width(self) -> int:
-        """Width of all query heads together."""
+        """Total width of all query heads."""
         return self.heads * self.head_dim
 
     @property
     def kv_width(self) -> int:
-        """Width of all heads of keys, or of values, together."""
+        """Total width of all key heads, which is also that of all value heads."""
         return self.kv_heads * self.head_dim
 
     @property

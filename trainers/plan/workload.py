@@ -34,7 +34,8 @@ class Workload:
         dtype: Precision of the computation.
         sharding: The sharding of the processes; ``None`` if several processes shard by default (``rstar2 launch``).
         reference: Whether a term of the loss needs the reference model.
-        max_staleness: Maximum number of weight versions by which rollouts run ahead of training.
+        max_staleness: Maximum number of rollouts that are trained on between the generation of a turn and the first
+            update on that turn.
         share_prefixes: Whether the prompt of a group is computed once for the rows of a pass.
         engine_options: Options of the engine in the trainer's process, which may set the size of its cache.
         offload_state: Whether the optimizer's state is in host memory during rollouts; ``None`` if that depends on

@@ -137,7 +137,7 @@ class SharedRound(LocalRound):
             raise
 
     async def _limit_silence(self) -> None:
-        """End the round if the others send no message: a stopped or unreachable process does not close its wire."""
+        """End the round if the others send no message: a stopped or unreachable process does not close connections."""
         loop = asyncio.get_running_loop()
         self._last_message_s = loop.time()
         while (left := self._last_message_s + self._timeout_s - loop.time()) > 0:

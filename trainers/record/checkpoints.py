@@ -68,7 +68,7 @@ def processes_of(checkpoint: Path) -> int:
 
 
 def drop_old(folder: Path, keep: int) -> None:
-    """Delete the checkpoints before the newest complete one, except for the newest ``keep`` complete checkpoints."""
+    """Delete old checkpoints; keep the newest ``keep`` complete ones, and any that are newer than all complete ones."""
     kept = whole_checkpoints(folder)[-keep:]
     if not kept:
         return

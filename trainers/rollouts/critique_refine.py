@@ -27,7 +27,7 @@ class CritiqueRefine(CheckedOptions, Rollout):
     """Samples n - 1 episodes, and adds the best refinement of their answers (Critique-GRPO, arXiv 2506.03106).
 
     For each sampled episode, a critique is written, and the problem is played again with question, answer and critique
-    in the prompt. The first right refinement, or else the refinement with the highest return, is the n-th episode of
+    in the prompt. The first right refinement, or else the refinement with the highest reward, is the n-th episode of
     the group (7 + 1 in the paper). In training, its prompt is only the question, and its column ``off_policy`` is 1,
     which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode is sampled.
     Critiques and other refinements are not recorded. In the paper, a larger model writes the critiques

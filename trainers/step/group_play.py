@@ -39,8 +39,8 @@ class GroupPlace:
         number: Number of the group in the step, over all processes and rounds.
         drawn: The step in which the group was first played, and the group's number in that step; both numbers seed the
             policy's draws.
-        ended: Episodes of the group that ended in earlier steps.
-        begun: Partial episodes from earlier steps.
+        ended: Episodes of the group that ended in earlier steps, by their key in the group.
+        begun: Partial episodes from earlier steps, in the same form.
     """
 
     number: int

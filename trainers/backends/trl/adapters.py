@@ -153,12 +153,12 @@ def continues(found: LoraConfig, options: ModelOptions) -> bool:
 
 
 def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PolicyModel:
-    """Add a new adapter unless ``lora_rank`` is 0; before the first step it does not change the model's output.
+    """Add a new adapter unless ``lora_rank`` is 0; it does not change the output before the first optimizer step.
 
     Args:
         base: The model; changed in place.
         options: Options of the adapter.
-        seed: Seed of the adapter's random factor.
+        seed: Seed of the adapter's random weights (one of its two factors; the other is 0).
 
     Raises:
         ConfigurationError: The model has no module with one of the targets' names.

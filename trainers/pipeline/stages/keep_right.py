@@ -57,7 +57,7 @@ class KeepRight(EngineStage):
         drop_low: Share of the turns that are not trained on because their perplexity is lowest.
         drop_high: Share of the turns that are not trained on because their perplexity is highest.
         per_problem: Maximum number of correct episodes per problem; those with the best path scores are kept.
-        alpha: Exponent of the number of turns in the path score; 0 prefers short paths, 1 uses the mean.
+        alpha: Exponent of the number of turns in ``path_score``; 0 prefers episodes with few turns, 1 uses the mean.
         engine: The engine that scores.
         engine_options: Options of the engine.
         model_options: Options for loading the model, as in ``rstar2 eval``.

@@ -106,7 +106,8 @@ def lay_out(
         batch: Positions in ``rows``; an empty batch makes a filler.
         rows: The rows of the optimizer batch.
         weights: Weight of each row's policy tokens in the loss, (rows,); ``None`` means 0.
-        old: Log-probabilities of each row's completion, (completion tokens,).
+        old: Log-probabilities of each row's completion before the first update, (completion tokens,); ``None`` if they
+            are not computed yet.
         reference: Like ``old``, under the reference model.
         old_mean_logp: Like ``old``, means over the vocabulary.
         environment_weights: Weight of each row's environment tokens in the loss, (rows,); ``None`` leaves these tokens

@@ -32,7 +32,8 @@ def check_lengths(config: TrainConfig, engine: Engine, chat: ChatCodec, position
         config: Options of the run.
         engine: Generates the episodes.
         chat: Renders their prompts.
-        positions: Number of positions that the model was trained for. A longer episode is allowed, with a warning.
+        positions: Number of positions that the model was trained for, ``None`` if unknown. A longer episode is allowed,
+            with a warning.
 
     Raises:
         ConfigurationError: The engine's limit is lower than a budget and a prompt together.

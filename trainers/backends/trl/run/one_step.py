@@ -91,7 +91,7 @@ def one_step(
         share_prefixes: Whether to compute tokens that rows share only once; see ``BatchLayout``.
         reference: The reference model; ``None`` uses the policy before the step (without its adapters, if it has any).
         temperature: Temperature of the log-probabilities.
-        peft_config: Adapters to train instead of the weights.
+        peft_config: peft's configuration of adapters to train; ``None`` trains the weights.
         **options: Further fields of ``GRPOConfig``, such as ``gradient_checkpointing``.
     """
     compared = None

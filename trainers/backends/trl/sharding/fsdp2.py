@@ -26,8 +26,8 @@ def shard(policy: nn.Module, device: torch.device, compute: torch.dtype, *, trai
     """Shard a policy over all processes, in place; its parameters become ``DTensor``.
 
     Args:
-        policy: The same on every process, on any device. On processes other than the first, its weights may be on the
-            device "meta"; the first process then sends them its weights, unit by unit.
+        policy: The same model on every process, on any device. On processes other than the first, its weights may be on
+            the device "meta"; the first process then sends them its weights, unit by unit.
         device: Device of the shards.
         compute: Precision of the forward and backward pass; gradients are averaged in float32.
         trained: Whether the policy is trained; otherwise its weights keep their precision.
