@@ -14,6 +14,7 @@ from typing import Any
 
 from rstar2_env.verification.compare import symbolic
 from rstar2_env.verification.compare.answers import same_answer
+from rstar2_env.verification.compare.changes import without_changes
 from rstar2_env.verification.compare.choice import option_of, same_choice
 from rstar2_env.verification.compare.conduct import may_be_rounded, work_left
 from rstar2_env.verification.compare.echo import echoes
@@ -91,7 +92,9 @@ def grade(
         return (Reason.EQUAL if _same_words(gold, answer, rules) else Reason.DIFFERENT), "words"
     if kind == "auto" and (option := option_of(gold)) is not None:
         gold = option[1]
-    gold_trees, answer_trees = _read(gold), _read(answer)
+    gold_trees, answer_trees = (
+        tuple(without_changes(tree, question) for tree in _read(text)) for text in (gold, answer)
+    )
     if share(answer) is not None and any(_is_measure(tree) for tree in gold_trees):
         return Reason.DIFFERENT, "structure"
     if gold_trees and answer_trees:

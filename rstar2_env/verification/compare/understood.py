@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from rstar2_env.verification.read import names
-from rstar2_env.verification.read.nodes import Given, Node, Quantity, Relation, Sym, Words, symbols, walk
+from rstar2_env.verification.read.nodes import Apply, Const, Given, Node, Quantity, Relation, Sym, Words, symbols, walk
 from rstar2_env.verification.read.units import read_unit
 from rstar2_env.verification.read.vocabulary import LISTS, names_things, of_percent, unknown_in_label
 
@@ -77,10 +77,15 @@ def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | No
     return None if about == wanted or (about == asked and _letters(named[0]) == symbols(label)) else named[0]
 
 
+def asking_clauses(question: str) -> list[str]:
+    """Return what a question asks for, each time that it asks: " the area of A" for "Find the area of A if ..."."""
+    return [_DETAILS.sub("", clause) for clause in _ASKS.findall(question)]
+
+
 def _asked(question: str) -> frozenset[str]:
     """Return the words and letters that say what a question asks for; empty if it asks for a formula."""
-    clauses = _ASKS.findall(question)
-    clause = _DETAILS.sub("", clauses[-1]).replace("$", " ") if clauses else ""
+    clauses = asking_clauses(question)
+    clause = clauses[-1].replace("$", " ") if clauses else ""
     return (
         _meaning(clause.replace("\\", "")) if re.fullmatch(r"(?:[^\W\d_]|\s|\\(?=[a-zA-Z]))*", clause) else frozenset()
     )
@@ -108,12 +113,20 @@ def _letters(label: str) -> frozenset[str]:
 
 
 def _labels(answer: Node) -> Iterator[str]:
-    """Iterate over the words on every side of a relation except its last side."""
+    """Iterate over the words on every side of a relation except its last side, and those that products spell."""
     for part in walk(answer):
         if isinstance(part, Relation):
             for inner in (inner for side in part.sides[:-1] for inner in walk(side)):
                 if isinstance(inner, Words | Given):
                     yield inner.text if isinstance(inner, Words) else inner.condition
+            yield from names.WORDS.intersection(map(_spelled, part.sides))  # "no = 12" is not the product of n and o
+
+
+def _spelled(node: Node) -> str:
+    """Return the letters of a product of variables as one word; empty for other nodes."""
+    if not isinstance(node, Apply) or node.op != "mul":
+        return ""
+    return "".join(part.name if isinstance(part, Sym | Const) else " " for part in node.args)
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:

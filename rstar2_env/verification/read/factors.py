@@ -73,7 +73,7 @@ class Factors(Brackets):
                 node = self._degrees(node)
             elif self.take("pct"):
                 node = Quantity(node, "%")
-            elif not isinstance(node, Quantity) and (currency := self.take("money")) is not None:
+            elif not isinstance(node, Quantity | Words) and (currency := self.take("money")) is not None:
                 node = Quantity(node, currency.text)
             else:
                 return node

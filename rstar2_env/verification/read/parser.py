@@ -35,7 +35,7 @@ from rstar2_env.verification.read.nodes import (
     Words,
 )
 from rstar2_env.verification.read.units import read_unit
-from rstar2_env.verification.read.vocabulary import may_precede
+from rstar2_env.verification.read.vocabulary import change_said, may_precede
 
 MAX_TOKENS = 2500
 """Length of the longest answer that is parsed, in tokens."""
@@ -216,9 +216,9 @@ class Reader(Factors):
         return Relation(tuple(ops), tuple(sides)) if ops else sides[0]
 
     def _label(self, said: str) -> Words:
-        """Read the rest of the label of a value, which ends in a verb: "the value of k is"."""
+        """Read the rest of the label of a value, which ends in a verb: "the value of k is", "sales fell by"."""
         named = self.is_next("open") and names.STRUCTURES.issuperset(said.lower().split())  # as in "the point (3, -2)"
-        while (label := said if named else names.label_before(said)) is None:
+        while (label := said if named or change_said(said.lower()) else names.label_before(said)) is None:
             if self.peek().kind not in ("text", "let"):
                 raise ReadError("words precede a value")
             said = f"{said} {self.next().text}"

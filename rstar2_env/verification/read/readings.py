@@ -49,6 +49,9 @@ _TOTAL = re.compile(
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TO = re.compile(r"\s*(?:\\text\s*\{\s*(?:is\s+)?to\s*\}|\b(?:is\s+)?to\b)\s*")
 _OUT_OF = re.compile(r"\s*(?:\\text\s*\{\s*(?:out of|in)\s*\}|\b(?:out of|in)(?: every)?\b)\s*")
+_RATIO = re.compile(
+    r"[^\d=]*\b(?:ratio|odds|proportions?)\b(?:[^\d=]*\b(?:is|are|was|were))?[ :]+(?=\S)", re.IGNORECASE
+)
 _DURATION = re.compile(r"(\d+)\s*h(?:rs?|ours?)?\s*(?:and\s+)?(\d+)\s*(?:(?<=h\d\d)|m(?:ins?|inutes?)?)")
 
 MAX_READINGS = 4
@@ -77,7 +80,7 @@ def readings(text: str) -> tuple[Node, ...]:
         trees.append(Words(moment))
         if "m" in inner.lower():
             return tuple(trees)  # with "AM" or "PM" it can only be a time; otherwise it may also be a ratio
-    if (joined := _joined(inner, _TO, ":") or share(inner)) is not None:
+    if (joined := _joined(inner, _TO, ":") or share(inner) or _labelled_ratio(inner)) is not None:
         cleaned = joined  # "3 to 5", "1 out of 2"
     elif (duration := _DURATION.fullmatch(inner)) is not None:
         cleaned = f"{duration[1]} hours {duration[2]} minutes"
@@ -123,6 +126,13 @@ def share(text: str) -> str | None:
     if len(terms) != 2 or not all(map(str.isdecimal, terms)) or int(terms[0]) > int(terms[1]):
         return None
     return joined
+
+
+def _labelled_ratio(text: str) -> str | None:
+    """Write the value of "the ratio is 3 to 2" with a colon; return ``None`` for a text that names no ratio."""
+    label = _RATIO.match(text)
+    joined = None if label is None else _joined(text[label.end() :], _TO, ":")
+    return None if label is None or joined is None else label[0] + joined
 
 
 def _power_of_ten(match: re.Match[str]) -> str:

@@ -68,6 +68,17 @@ def of_percent(question: str | None) -> frozenset[str]:
     return frozenset(map(singular, _OF_PERCENT.findall((question or "").lower())[-1:])) - DENIALS
 
 
+def direction(word: str) -> int:
+    """Return 1 for a verb or noun of a rise, -1 for one of a fall, and 0 for any other word."""
+    return (word in LISTS["rising"]) - (word in LISTS["falling"])
+
+
+def change_said(label: str) -> tuple[str, int] | None:
+    """Return the subject and the direction of a change, as in "sales fell by" before 8%; ``None`` for other labels."""
+    subject, _, verb = re.sub(r" (?:by|of)\Z", "", label).rpartition(" ")
+    return (subject, direction(verb)) if direction(verb) else None
+
+
 def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
     """Return whether the words next to a number only name what is counted, and do not change the number.
 

@@ -27,6 +27,17 @@ RIGHT = [
     ("90", "1.5 hours", "How many minutes does it take?"),
     ("118", "118 a week", "How many dollars does he spend in a week?"),
     ("x > 3", "the solution is x > 3", ""),
+    ("-8\\%", "Sales fell by 8%.", "By what percent did sales change?"),
+    ("8\\%", "Sales fell by 8%.", "By what percent did sales fall?"),
+    ("-8", "Sales fell by 8%.", "What was the percent change in sales, to the nearest percent?"),
+    ("-8", "The temperature dropped 8 degrees", "What is the change in temperature, in degrees?"),
+    ("\\$8", "The price was reduced by $8.", "By how much was the price reduced?"),
+    ("\\$8", "the cost is $8", ""),
+    ("3:2", "the ratio is 3 to 2", ""),
+    ("3:2", "The ratio of boys to girls is three to two.", "Find the ratio of boys to girls."),
+    ("1:2:3", "the ratio is 1 to 2 to 3", ""),
+    ("3:1", "the odds are 3 to 1", ""),
+    ("12", "ab = 12", ""),
 ]
 
 WRONG = [
@@ -56,6 +67,20 @@ WRONG = [
     ("12", r"\mathbb{R} = 12", ""),
     ("90", "90 hours", "How many minutes does it take?"),
     ("6.5", "6.5 square feet of carpet", "How many square meters of carpet does he need?"),
+    ("8\\%", "Sales fell by 8%.", "By what percent did sales change?"),
+    ("8\\%", "Sales fell by 8%.", "By what percent did sales rise?"),
+    ("8\\%", "Sales fell by 8%.", "What percent of the sales is left?"),
+    ("8\\%", "Sales fell by 8%.", ""),
+    ("8\\%", "Sales never fell by 8%.", "By what percent did sales fall?"),
+    ("8\\%", "Profits fell by 8%.", "By what percent did sales fall?"),
+    ("8\\%", "Sales fell to 8%.", "By what percent did sales fall?"),
+    ("3:2", "the ratio is 2 to 3", ""),
+    ("3:2", "the ratio is not 3 to 2", ""),
+    ("3:2", "the ratio went from 3 to 2", ""),
+    ("3:2", "the ratio is 3 to 2 or 5 to 2", ""),
+    ("12", "yes = 12", ""),
+    ("12", "12 = no", ""),
+    ("12", "not = 12", ""),
 ]
 
 AREA = "Find the area of A. The area of B is not asked for."
