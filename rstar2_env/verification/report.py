@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from rstar2_env.core.errors import ProblemFormatError
@@ -85,52 +86,41 @@ def read_pairs(path: Path) -> list[Pair]:
     return pairs
 
 
-_TYPES = {
-    "gold": "a string or a number",
-    "pred": "a string, a number or null",
-    "question": "a string",
-    "expected": "true or false",
-    "categories": "a list of strings",
+_FIELDS = {
+    "gold": ("a string or a number", (str, int, float)),
+    "pred": ("a string, a number or null", (str, int, float, NoneType)),
+    "question": ("a string", (str, NoneType)),
+    "expected": ("true or false", (bool, NoneType)),
+    "categories": ("a list of strings", (str, list, NoneType)),
 }
-"""Descriptions of the types of a line's fields, for error messages."""
+"""The fields of a line: a description of their types, for error messages, and the types."""
 
 
 def _read_pair(line: str, path: Path, number: int) -> Pair:
-    def fail(field: str, came: object) -> ProblemFormatError:
-        shown = came if isinstance(came, str) else json.dumps(came, default=repr)
-        return ProblemFormatError(
-            f"{path}, line {number}: the field {field!r} must be {_TYPES[field]}, got {shown[:80]}."
-        )
-
     try:
         record: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ProblemFormatError(f"{path}, line {number}: the line is not valid JSON ({error}).") from error
     if not isinstance(record, dict):
         raise ProblemFormatError(f"{path}, line {number}: expected a JSON object, got {type(record).__name__}.")
-    gold = record.get("gold")
-    if isinstance(gold, bool) or not isinstance(gold, str | int | float):
-        raise fail("gold", gold if "gold" in record else "nothing")
-    if "pred" not in record:
-        raise fail("pred", "nothing")
-    pred = record["pred"]
-    if isinstance(pred, bool) or not (pred is None or isinstance(pred, str | int | float)):
-        raise fail("pred", pred)
-    question = record.get("question")
-    if question is not None and not isinstance(question, str):
-        raise fail("question", question)
-    expected = record.get("expected")
-    if expected is not None and not isinstance(expected, bool):
-        raise fail("expected", expected)
-    categories = record.get("categories", record.get("category"))
-    if categories is None:
-        categories = []
-    elif isinstance(categories, str):
-        categories = [categories]
-    if not isinstance(categories, list) or not all(isinstance(name, str) for name in categories):
-        raise fail("categories", categories)
-    name = record.get("id", f"line {number}")
-    return Pair(str(name), str(gold), None if pred is None else str(pred), expected, tuple(categories), question)
+    record.setdefault("categories", record.get("category"))
+    for field, (said, types) in _FIELDS.items():
+        value = record.get(field, "nothing")
+        fits = field in record or field not in ("gold", "pred")
+        if isinstance(value, list):
+            fits = fits and all(isinstance(name, str) for name in value)
+        if not fits or (field in record and type(value) not in types):
+            shown = value if isinstance(value, str) else json.dumps(value, default=repr)
+            raise ProblemFormatError(f"{path}, line {number}: the field {field!r} must be {said}, got {shown[:80]}.")
+    pred, categories = record["pred"], record["categories"]
+    return Pair(
+        id=str(record.get("id", f"line {number}")),
+        gold=str(record["gold"]),
+        pred=None if pred is None else str(pred),
+        expected=record.get("expected"),
+        categories=(categories,) if isinstance(categories, str) else tuple(categories or ()),
+        question=record.get("question"),
+    )
 
 
 def grade_pairs(

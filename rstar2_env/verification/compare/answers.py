@@ -51,6 +51,7 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
+    is_braced,
     key,
     rename,
     replace_symbols,
@@ -110,7 +111,7 @@ class Comparer:
         gold_items, answer_items = group_by_labels(items_of(gold)), group_by_labels(items_of(answer))
         if not gold_items or not answer_items:
             return None
-        signs = any(has_signs(item.value) and not _is_set(item.value) for item in (*gold_items, *answer_items))
+        signs = any(has_signs(item.value) and not is_braced(item.value) for item in (*gold_items, *answer_items))
         if len(gold_items) == 1 and len(answer_items) == 1 and not signs:
             result = self._item(gold_items[0], answer_items[0])
             if result is not False:
@@ -119,24 +120,24 @@ class Comparer:
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
         """Compare lists of items. An answer without brackets is read as a tuple or set, whichever the gold is."""
-        if len(gold) == 1 and not _is_set(gold[0].value):
+        if len(gold) == 1 and not is_braced(gold[0].value):
             sequence = as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1 and not _is_half_open(gold[0].value):
                 return self._ordered(sequence, [item.value for item in by_label(gold[0].label, answer)])
             if len(answer) != 1:
                 return False
-            if _is_set(answer[0].value) and len(inner := _elements(answer)) == 1:
+            if is_braced(answer[0].value) and len(inner := _elements(answer)) == 1:
                 return self.values(gold[0].value, inner[0].value)
             return self._item(gold[0], answer[0])
         gold_elements, answer_elements = _elements(gold), _elements(answer)
-        if len(answer) == 1 and not _is_set(answer[0].value):
+        if len(answer) == 1 and not is_braced(answer[0].value):
             sequence = as_sequence(answer[0].value)
-            if sequence is not None and not _is_set(gold[0].value) and len(sequence) == len(gold_elements) > 1:
+            if sequence is not None and not is_braced(gold[0].value) and len(sequence) == len(gold_elements) > 1:
                 return self._ordered([item.value for item in gold_elements], sequence)
         labelled = self._labelled(gold_elements, answer_elements)
         if labelled is not None:
             return labelled
-        if distinct_labels(gold_elements) and not _is_set(gold[0].value):
+        if distinct_labels(gold_elements) and not is_braced(gold[0].value):
             return self._ordered([item.value for item in gold_elements], [item.value for item in answer_elements])
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
@@ -246,9 +247,9 @@ class Comparer:
         return self.values(Apply("mod", (rest, modulus)), Apply("mod", (answer, modulus))) is True
 
     def _structures(self, gold: Node, answer: Node) -> bool | None:
-        if _is_set(gold) or _is_set(answer):
+        if is_braced(gold) or is_braced(answer):
             one, other = _elements([Item(None, gold)]), _elements([Item(None, answer)])
-            if len(one) != 1 and not (_is_set(gold) and _is_set(answer)):
+            if len(one) != 1 and not (is_braced(gold) and is_braced(answer)):
                 return False
             return self._unordered([item.value for item in one], [item.value for item in other])
         if isinstance(gold, Matrix) and isinstance(answer, Matrix):
@@ -381,13 +382,9 @@ def _has_grid(node: Node) -> bool:
     return any(isinstance(part, Matrix) and len(part.rows) > 1 < len(part.rows[0]) for part in walk(node))
 
 
-def _is_set(node: Node) -> bool:
-    return isinstance(node, BracketGroup) and node.open == "\\{"
-
-
 def _elements(items: list[Item]) -> list[Item]:
     """Return the items; if the only item is a set, its elements."""
-    if len(items) == 1 and isinstance(items[0].value, BracketGroup) and _is_set(items[0].value):
+    if len(items) == 1 and isinstance(items[0].value, BracketGroup) and is_braced(items[0].value):
         return _expand([Item(None, element) for element in items[0].value.items])
     return items
 

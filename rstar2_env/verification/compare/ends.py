@@ -9,7 +9,7 @@ from rstar2_env.verification.values.ball import (
     Complex,
     NoValueError,
     TooLargeError,
-    approximate,
+    middle,
 )
 from rstar2_env.verification.values.evaluate import Evaluator
 
@@ -32,6 +32,6 @@ def position(node: Node) -> float | None:
         value = Evaluator({}, 64).value(node)
         if isinstance(value, Complex):
             return None
-        return float(value) if isinstance(value, Fraction) else approximate(value)
+        return float(value if isinstance(value, Fraction) else middle(value))
     except (NoValueError, TooLargeError, OverflowError):
         return None

@@ -22,6 +22,7 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
+    is_braced,
     key,
     symbols,
 )
@@ -96,7 +97,7 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
 def _from_relation(node: Relation) -> RealSet | None:
     """Read an inequality, or a chain of two, with the variable alone on one side or in the middle."""
     sides, ops = node.sides, node.ops
-    if len(sides) == 2 and ops[0] in ("in", "notin") and is_label(sides[0]) and not _is_finite(sides[1]):
+    if len(sides) == 2 and ops[0] in ("in", "notin") and is_label(sides[0]) and not is_braced(sides[1]):
         inner = read_set(sides[1], as_set=True)
         pieces = None if inner is None else inner.pieces if ops[0] == "in" else complement(inner.pieces)
         return None if pieces is None else RealSet(pieces, key(sides[0]))
@@ -131,11 +132,6 @@ def _from_relation(node: Relation) -> RealSet | None:
             pieces = (_mirrored(piece), piece)
         return RealSet(pieces, name)
     return None
-
-
-def _is_finite(node: Node) -> bool:
-    """Whether a node is a list of elements in braces; elements are compared one by one."""
-    return isinstance(node, BracketGroup) and node.open == "\\{"
 
 
 def _variable(node: Node) -> tuple[str, bool] | None:

@@ -25,7 +25,7 @@ _ASKS = re.compile(
 _DETAILS = re.compile(r"\b(?:if|when|where|such|so|given|with|for|in|that|whose|as|by|using|from|to)\b.*", re.DOTALL)
 _ADD_NOTHING = names.VERBS | LISTS["sets of numbers"] | {"the", "our", "my", "of"}
 """Words that add nothing to a label: "the value of x" means the same as "x"."""
-_IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys() | {"angle", "triangle"}
+_IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys()
 
 
 def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], question: str | None) -> str | None:

@@ -12,32 +12,17 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rstar2_env.verification.read import names, words
-from rstar2_env.verification.read.spellings import rewritten
+from rstar2_env.verification.read.spellings import rewritten, without_layout
 from rstar2_env.verification.read.vocabulary import unknown_in_label
 
 _SUPERSCRIPTS = {**dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ", "0123456789+-()nix", strict=True))}
 _SUBSCRIPTS = {**dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙₓ", "0123456789+-()nx", strict=True))}
 _CIRCLED = {chr(0x2460 + n): str(n + 1) for n in range(20)}
 
-_SYMBOLS = {
-    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
-    "∙": r"\cdot ", "÷": r"\div ", "∕": "/", "⁄": "/", "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "⩽": r"\le ",
-    "≦": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≡": r"\equiv ",
-    "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ", "±": r"\pm ", "∓": r"\mp ", "°": r"^{\circ}",
-    "º": r"^{\circ}", "√": r"\sqrt ", "∛": r"\sqrt[3] ", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "″": "''",
-    "∶": ":", "→": r"\to ", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
-    "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "∣": "|", "…": r"\ldots ", "∀": r"\forall ",
-    "∃": r"\exists ", "∠": r"\angle ", "△": r"\triangle ", "∖": r"\setminus ", "⟨": r"\langle ", "⟩": r"\rangle ",
-    "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "，": ",", "；": ";", "：": ":", "。": ".",
-    "∼": r"\sim ", "、": ",", "％": "%", "✓": "", "✔": "", "✅": "", "\u200b": "", "\ufeff": "",
-}  # fmt: skip
-_GREEK = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
-    "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi",
-    "ϕ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda",
-    "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega",
-}  # fmt: skip
-_TRANSLATION = str.maketrans({**_SYMBOLS, **{letter: f"\\{name} " for letter, name in _GREEK.items()}})
+_DROPPED = "✓✔✅\u200b\ufeff"
+_TRANSLATION = str.maketrans(
+    {one: new for one, new in names.RESPELLED.items() if len(one) == 1} | dict.fromkeys(_DROPPED, "")
+)
 
 _RUN_UP = re.compile(f"[{re.escape(''.join(_SUPERSCRIPTS))}]+")
 _RUN_DOWN = re.compile(f"[{re.escape(''.join(_SUBSCRIPTS))}]+")
@@ -53,41 +38,8 @@ _DOUBLED = re.compile(
     r"circ|boxed|begin|end|theta|alpha|beta|quad|bmod|binom|overline|angle|approx|mid)(?![a-z]))"
 )
 _DOUBLED_ANYWHERE = re.compile(r"(?<!\\)\\\\(?=[a-zA-Z])(?![a-zA-Z]\s*=)")
-_SIZES = re.compile(
-    r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|hfill|noindent|"
-    r"strut|tiny|small|large|Large|LARGE|huge|Huge|normalsize|therefore)(?![a-zA-Z])"
-    r"|\\(?:color|textcolor)\s*\{\s*\w*\s*\}|\\[hv]?phantom\s*\{[^{}]*\}"
-    r"|\\(?:square|blacksquare|Box|qed|QED)(?![a-zA-Z])(?=[\s.$]*\Z)"
-)
-_NULL_DELIMITER = re.compile(r"\\(?:left|right)\s*\.")
-_RAISED_PRIME = re.compile(r"\^\s*\{?\s*('+)\s*\}?")
-_NEXT_LINE = re.compile(r"\$\s*\n\s*\$(?=[^$=<>]{1,24}=)")  # the next formula defines something else
-_SPACES = re.compile(
-    r"(?<!\\)\\[;: ]|~|\\(?:q?quad|(?:enspace|thinspace|hspace\*?\{\s*-?[\d.]+\s*[a-z]{2}\s*\})(?![a-zA-Z]))"
-    r"|[\s\u00a0\u2000-\u200a\u202f]+"
-)
-_GROUPED = re.compile(r"(?<=\d)\s*(?:\{\s*,\s*\}|(?<!\\)\\[, ]|(?:\\!)?,\\!|\\!,)\s*(?=\d{3}(?!\d))")
-_TILDE = re.compile(r"(?:\A\s*~\s*(?=[-(])|(?:\A|(?<=\s))\s*~\s*(?=[-+]?\s*(?:[\d.$]|\\(?:frac|sqrt|pi)(?![a-zA-Z]))))")
-"""Pattern of a tilde before a number that means "about"; in LaTeX, a tilde between two words is a space."""
-_DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
-_ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 _LONE_QUOTE = re.compile(r"(?<![\w.)}\]'])(\\?\"[^\"]*\")(?!\w)|\\?\"")
-_PLAIN_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d])")
 _STATED = re.compile(r"(-?\d{1,30})(?:(\.\d{1,30})|\s*/\s*(\d{1,30}))?")
-_HTML_UP = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
-_HTML_DOWN = re.compile(r"<sub>(.*?)</sub>", re.IGNORECASE)
-_HTML = re.compile(r"</?(?:b|i|em|strong|p|span|br|div)\s*/?>", re.IGNORECASE)
-_FRAC = re.compile(r"\\(?:[dtcs]|nice)frac(?![a-zA-Z])")
-_REPLACED = (
-    (r"\leqslant", r"\le "), (r"\geqslant", r"\ge "), (r"\leq", r"\le "), (r"\geq", r"\ge "), (r"\neq", r"\ne "),
-    (r"\lt", "<"), (r"\gt", ">"), (r"\cupdot", r"\cup "), (r"\varnothing", r"\emptyset "), (r"\rightarrow", r"\to "),
-    (r"\longrightarrow", r"\to "), (r"\lbrace", r"\{"), (r"\rbrace", r"\}"), (r"\lbrack", "["), (r"\rbrack", "]"),
-    (r"\vert", "|"), (r"\lvert", "|"), (r"\rvert", "|"), (r"\degree", r"^{\circ}"), (r"\dots", r"\ldots "),
-    (r"\cdots", r"\ldots "), (r"\dotsm", r"\ldots "), (r"\dotsb", r"\ldots "), (r"\dotsc", r"\ldots "),
-    (r"\varepsilon", r"\epsilon "), (r"\varphi", r"\phi "), (r"\vartheta", r"\theta "), (r"\textdegree", r"^{\circ}"),
-    (r"\textcirc", r"\circ "), (r"\div", "/"), (r"\backslash", r"\setminus "), (r"\And", r"\&"), (r"\colon", ":"),
-    (r"\lparen", "("), (r"\rparen", ")"), (r"\prime", "'"), (r"\medspace", " "), (r"\coloneqq", "="), (r"\land", ","),
-)  # fmt: skip
 _REMARK = re.compile(
     r"\s*[,;]?\s*\\text\s*\{\s*[,;]?\s*\(?\s*(?:since|because|as|the (?:other )?(?:root|value|solution))\b.*\Z"
     r"|\s*[,;(]\s*(?:since|because)\b.*\Z",
@@ -95,15 +47,13 @@ _REMARK = re.compile(
 )
 _BASE_NAME = re.compile(r"(?<=[\dA-Fa-f])_\{?(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)(?![a-z])\}?")
 _MARKS = re.compile(r"\s*(\*{1,3}|__|`+)(?!\s)([^*`]+?)(?<!\s)\1\s*([.。]?)\s*", re.DOTALL)
-_BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)([^*]+?)(?<=\S)\*\*(?![\w(\[{])")
-_UNDERSCORED = re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)")
 _PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixteen>[\dA-Fa-f]+))(?!\w)")
-_SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
+_SEPARATED = re.compile(r"(?<![\d.,'_])\d{1,3}(?:(?: \d{3})+|(?:'\d{3})+|(?:_\d{3})+)(?!\d)")
+"""Pattern of a number whose thousands are separated by spaces, apostrophes or underscores."""
 _IN_DOLLARS = re.compile(r"\s*\$([^$]+)(?<!\\)\$\s*")
 _MAX_TWICE = 120
 """Length of the longest text that may give a number twice, in characters."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-_REPLACEMENT = dict(_REPLACED)
 _REASONS = names.word_set(
     """since because as other only unique final rejected reject extraneous invalid valid must cannot not be negative
     positive satisfy satisfies satisfied discard discarded does do greater than less even odd prime real"""
@@ -118,41 +68,22 @@ def clean(text: str) -> str:
     text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
     if (marked := _MARKS.fullmatch(text)) is not None:
         text = marked[2] + marked[3]  # Markdown around the whole
-    if "**" in text:
-        text = _BOLD.sub(r"\1", text)
     if not text.isascii():
         text = _ascii(text)
-    if "<" in text:
-        text = _HTML.sub(" ", _HTML_DOWN.sub(r"_{\1}", _HTML_UP.sub(r"^{\1}", text)))
     if "\\" in text:
-        text = _ROW_SPACING.sub(r"\\\\", text)
         # Two backslashes end a row in a matrix; elsewhere the backslash was escaped once too often.
         text = (_DOUBLED if "\\begin" in text else _DOUBLED_ANYWHERE).sub(lambda _: "\\", text)
-        text = _DELIMITERS.sub("$", text)
-        text = _NULL_DELIMITER.sub("", text)
-        text = _SIZES.sub("", text)
-        text = _GROUPED.sub("", text)
-        text = text.replace("\\!", "").replace("\\,", " ").replace("\\/", "")
-        text = _FRAC.sub(r"\\frac", text)
-        text = _COMMAND.sub(lambda match: _REPLACEMENT.get(match[0], match[0]), text)
-    elif "{" in text:
-        text = _GROUPED.sub("", text)
+        text = _COMMAND.sub(lambda match: names.RESPELLED.get(match[0], match[0]), text)
     if '"' in text:
         text = _LONE_QUOTE.sub(lambda match: match[1] or "''", text)
-    text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
-    if "'" in text:
-        text = _SWISS.sub(lambda match: match[0].replace("'", ""), text)
-    if "_" in text:
-        text = _UNDERSCORED.sub(lambda match: match[0].replace("_", ""), text)
+    text = without_layout(text)
     if "0b" in text or "0x" in text or "0o" in text:
         text = _PREFIXED.sub(_prefixed, text)
-    text = _TILDE.sub(r"\\approx ", text)
-    text = _SPACES.sub(" ", _NEXT_LINE.sub("$, $", text))
     in_dollars = _IN_DOLLARS.fullmatch(text)
     text = f"${rewritten(in_dollars[1])}$" if in_dollars else rewritten(text)
     if "_" in text:
         text = _BASE_NAME.sub(lambda match: f"_{{{words.number(match[1])}}}", text)
-    text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)
+    text = _SEPARATED.sub(lambda match: "".join(filter(str.isdigit, match[0])), text)
     if "the" in text or "ause" in text or "ince" in text or "as" in text:
         text = _REMARK.sub(_known_remark, text)
     text = text.rstrip("\\ \t").strip()

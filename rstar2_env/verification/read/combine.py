@@ -22,6 +22,8 @@ from rstar2_env.verification.read.units import DEGREE, read_unit
 
 _FUNCTION_LETTERS = frozenset("fghFGHPQRSTEIVuyv")
 
+_PARTS_OF_DEGREE = {"'": "minutes", "''": "seconds"}
+
 
 def applied(node: Node, token: Token, right: Node) -> Node | None:
     """Return ``f(2)`` or ``I(0)`` (a letter applied to a number) as one name; ``None`` for other factors.
@@ -94,11 +96,6 @@ def is_number_set(node: Node) -> bool:
     )
 
 
-def is_finite_set(node: Node) -> bool:
-    """Return whether a node is a list in braces, such as {1, 2}."""
-    return isinstance(node, BracketGroup) and node.open == "\\{"
-
-
 def add(terms: list[Node]) -> Node:
     """Return the sum of terms; a unit or a condition after the last term applies to the whole sum."""
     if len(terms) == 1:
@@ -126,7 +123,7 @@ def _part_of_degree(node: Node) -> Node | None:
     """Return an angle in minutes or seconds as a part of a degree; ``None`` for other nodes."""
     if not isinstance(node, Quantity) or not isinstance(node.value, Num):
         return None
-    unit = read_unit(node.unit)
+    unit = read_unit(_PARTS_OF_DEGREE.get(node.unit, node.unit))
     if unit is None or unit.dimension != (("s", 1),) or unit.factor not in (1, 60):
         return None
     return Num(node.value.value * unit.factor / 3600)

@@ -3,10 +3,12 @@ r"""The part of the parser that reads factors: atoms with powers, subscripts and
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.brackets import Brackets
+from rstar2_env.verification.read.combine import negative
 from rstar2_env.verification.read.cursor import END
 from rstar2_env.verification.read.lexer import ReadError, Token
 from rstar2_env.verification.read.nodes import (
@@ -43,12 +45,12 @@ class Factors(Brackets):
     def term(self) -> Node:
         """Read a product; implemented by ``parser.Reader``."""
 
-    def signed_factor(self) -> Node:
-        """Read a factor with an optional sign, as after an operator."""
-        if (sign := self.take("op", "+", "-")) is not None:
-            factor = self.signed_factor()
-            return Apply("neg", (factor,)) if sign.text == "-" else factor
-        return self.factor()
+    def signed(self, read: Callable[[], Node]) -> Node:
+        """Read a part with optional signs, as after an operator; ``read`` reads the part."""
+        if (sign := self.take("op", "+", "-")) is None:
+            return read()
+        inner = self.signed(read)
+        return negative(inner) if sign.text == "-" else inner
 
     def factor(self) -> Node:
         """Read an atom with its powers, subscripts, factorials, degrees, percent sign and currency."""
@@ -117,14 +119,6 @@ class Factors(Brackets):
         if token.kind in ("let", "text") and token.text in ("C", "F"):
             self.next()
             return Quantity(node, f"deg{token.text}")
-        if token.kind == "num" and self.is_next("prime", ahead=1):
-            minutes = Fraction(self.next().text) / 60
-            self.next()
-            if self.is_next("num") and self.is_next("prime", ahead=1):
-                minutes += Fraction(self.next().text) / 3600
-                while self.take("prime"):
-                    pass
-            return Apply("deg", (Apply("add", (node, Num(minutes))),))
         return Apply("deg", (node,))
 
     def atom(self) -> Node:
@@ -224,9 +218,9 @@ class Factors(Brackets):
 
     def script(self) -> Node:
         """Read an exponent: a group, or an atom with an optional sign, as in ``10^-3``."""
-        if (sign := self.take("op", "-", "+")) is not None:
-            inner = self.script()
-            return Apply("neg", (inner,)) if sign.text == "-" else inner
+        return self.signed(self._tower)
+
+    def _tower(self) -> Node:
         node = self.argument()
         return self.power(node) if self.take("op", "^") else node  # a tower binds from the right
 

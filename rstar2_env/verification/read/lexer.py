@@ -187,32 +187,8 @@ def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -
         return end
     if name in ("boxed", "fbox"):
         return at  # its braces are an ordinary group
-    tokens.append(Token(*_COMMANDS.get(name, ("let", f"\\{name}")), spaced))
+    tokens.append(Token(*names.COMMANDS.get(name, ("let", f"\\{name}")), spaced))
     return at
-
-
-_COMMANDS = {
-    **{name: ("let", name) for name in names.GREEK},
-    "frac": ("cmd", "frac"),
-    "sqrt": ("cmd", "sqrt"), "binom": ("cmd", "binom"), "dbinom": ("cmd", "binom"), "tbinom": ("cmd", "binom"),
-    "cdot": ("op", "*"), "times": ("op", "*"), "ast": ("op", "*"), "bullet": ("op", "*"), "pm": ("op", "pm"),
-    "mp": ("op", "mp"), "bmod": ("op", "mod"), "mod": ("op", "mod"), "pmod": ("pmod", "mod"), "pi": ("const", "pi"),
-    "infty": ("const", "oo"), "emptyset": ("const", "empty"), "ldots": ("dots", "..."), "mid": ("mid", "|"),
-    "circ": ("deg", "deg"), "langle": ("open", "<"), "rangle": ("close", ">"), "lfloor": ("open", "floor"),
-    "rfloor": ("close", "floor"), "lceil": ("open", "ceil"), "rceil": ("close", "ceil"), "USD": ("money", "$"),
-    "pounds": ("money", "£"), "euro": ("money", "€"), "Vert": ("bar", "||"), "lVert": ("bar", "||"),
-    "rVert": ("bar", "||"), "angle": ("accent", "angle"), "triangle": ("accent", "triangle"), "max": ("minmax", "max"),
-    "min": ("minmax", "min"), "sup": ("minmax", "sup"), "inf": ("minmax", "inf"), "forall": ("text", "for all"),
-    "exists": ("text", "exists"), "lnot": ("text", "not"), "wedge": ("op", "wedge"), "vee": ("sep", "or"),
-    "lor": ("sep", "or"), "qed": ("stop", "."), "checkmark": ("text", "yes"), "left": ("skip", ""),
-    "big": ("skip", ""), "Pr": ("let", "P"), "I": ("let", "I"), "oplus": ("op", "oplus"), "otimes": ("op", "otimes"),
-    **{name: ("accent", name) for name in names.ACCENTS},
-    **{name: ("set", operation) for name, operation in names.SET_OPERATIONS.items()},
-    **{name: ("big", kind) for name, kind in names.BIG.items()},
-    **{name: ("rel", relation) for name, relation in names.RELATIONS.items()},
-    **{name: ("fn", function) for name, function in names.FUNCTIONS.items()},
-}  # fmt: skip
-"""Kind and text of the token for a LaTeX command, by the command. Any other command is a variable of that name."""
 
 
 def _group(text: str, at: int) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -33,28 +34,28 @@ BRACKETED_FUNCTIONS = word_set("sh ch th tr Re Im dim ker rank abs floor ceil ce
 CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}
 """Constants that are often written without a backslash."""
 
-GREEK = word_set(
-    """alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega
-    Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar nabla partial aleph wp mho imath jmath"""
-)
+_ROWS = [
+    line.split("\t") for line in Path(__file__).with_name("symbols.txt").read_text("utf-8").strip("\n").split("\n")[2:]
+]
+"""Rows of ``symbols.txt``: kind and text of a token, and its spellings."""
 
-BIG = {"sum": "sum", "prod": "prod", "int": "int", "iint": "int", "oint": "int", "lim": "lim", "coprod": "prod"}
+COMMANDS = {spellings.split(" ")[0][1:]: (kind, text) for kind, text, spellings in _ROWS if kind} | {
+    name: ("fn", function) for name, function in FUNCTIONS.items()
+}
+"""Kind and text of the token for a LaTeX command, by the command. Any other command is a variable of that name."""
 
-RELATIONS = _pairs(
-    """le:<= ge:>= ne:!= in:in notin:notin ni:ni approx:~ sim:~ simeq:~ cong:~ doteq:~ equiv:equiv to:->
-    mapsto:-> subset:subset subseteq:subset propto:propto parallel:parallel perp:perp Rightarrow:=> implies:=>
-    iff:iff Leftrightarrow:iff"""
-)
+RESPELLED = {
+    other: (f"{first} " if first[-1].isalpha() else first).replace("\\x20", " ")
+    for first, *others in (spellings.split(" ") for _, _, spellings in _ROWS)
+    for other in others
+}
+"""The spelling that replaces a command or a character, by the command or the character."""
 
-SET_OPERATIONS = {"cup": "union", "cap": "inter", "setminus": "diff", "bigcup": "union"}
+GREEK = frozenset(name for name, token in COMMANDS.items() if token == ("let", name) and len(name) > 1)
+ACCENTS = frozenset(name for name, (kind, _) in COMMANDS.items() if kind == "accent")
+"""Commands that put an accent on a letter, which becomes part of the variable's name."""
 
 NUMBER_SETS = word_set("R Z N Q C")
-
-ACCENTS = word_set(
-    """overline bar vec hat tilde widehat widetilde dot ddot overrightarrow underline boldsymbol pmb mathcal mathscr
-    mathfrak check breve acute grave overleftrightarrow overset underset"""
-)
-"""Commands that put an accent on a letter, which becomes part of the variable's name."""
 
 PLAIN_ACCENTS = word_set("boldsymbol pmb mathcal mathscr mathfrak underline")
 """The ``ACCENTS`` that change only the typeface."""

@@ -129,6 +129,11 @@ def whole(node: Node) -> int | None:
     return node.value.numerator if isinstance(node, Num) and is_whole else None
 
 
+def is_braced(node: Node) -> bool:
+    """Return whether a node is a list in braces, such as {1, 2}."""
+    return isinstance(node, BracketGroup) and node.open == "\\{"
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below a node."""
     match node:

@@ -13,7 +13,6 @@ from rstar2_env.verification.read.combine import (
     applied,
     as_condition,
     is_condition,
-    is_finite_set,
     is_number_set,
     negative,
     restricts,
@@ -33,6 +32,7 @@ from rstar2_env.verification.read.nodes import (
     Quantity,
     Relation,
     Words,
+    is_braced,
 )
 from rstar2_env.verification.read.units import read_unit
 from rstar2_env.verification.read.vocabulary import change_said, may_precede
@@ -44,7 +44,7 @@ _SOURCE = {
     **{("const", "oo"): "\\infty", ("const", "pi"): "\\pi"},
     **{("const", name): f"\\mathbb{{{name}}}" for name in names.NUMBER_SETS},
     **{("rel", name): f"\\{name}" for name in ("in", "notin", "ni", "equiv", "subset", "propto")},
-    **{("set", operation): f"\\{name}" for name, operation in names.SET_OPERATIONS.items() if "big" not in name},
+    **{token: f"\\{name}" for name, token in names.COMMANDS.items() if token[0] == "set" and "big" not in name},
 }
 
 
@@ -281,8 +281,8 @@ class Reader(Factors):
             if operator is None and terms:
                 break
             sign = operator.text if operator is not None else ""
-            term = self.signed_term() if sign else self.term()
-            if sign == "-" and terms and is_number_set(terms[-1]) and is_finite_set(term):
+            term = self.signed(self.term) if sign else self.term()
+            if sign == "-" and terms and is_number_set(terms[-1]) and is_braced(term):
                 terms[-1] = Apply("diff", (terms[-1], term))  # such as "R - {0}"
             elif sign in ("pm", "mp"):
                 terms = [Apply(sign, (add(terms) if terms else ZERO, term))]
@@ -292,24 +292,17 @@ class Reader(Factors):
             raise ReadError("a value is missing")
         return add(terms)
 
-    def signed_term(self) -> Node:
-        """Read a term with an optional sign of its own, as in ``+ -3``."""
-        if (sign := self.take("op", "+", "-")) is not None:
-            term = self.signed_term()
-            return negative(term) if sign.text == "-" else term
-        return self.term()
-
     def term(self) -> Node:
         """Read a product: explicit and implicit multiplication, divisions, remainders, and the unit at the end."""
         node = self.factor()
         while True:
             token = self.peek()
             if self.take("op", "*"):
-                node = times(node, self.signed_factor())
+                node = times(node, self.signed(self.factor))
             elif self.take("op", "/"):
-                node = Apply("div", (node, self._divisor(self.signed_factor())))
+                node = Apply("div", (node, self._divisor(self.signed(self.factor))))
             elif self.take("op", "mod", "oplus", "otimes", "wedge"):
-                node = Apply(token.text, (node, self.signed_factor()))
+                node = Apply(token.text, (node, self.signed(self.factor)))
             elif self.take("pmod"):
                 node = Apply("pmod", (node, self.argument()))
             elif token.kind == "text" or (isinstance(node, Num | Quantity) and self._says_each()):

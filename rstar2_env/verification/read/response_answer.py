@@ -44,7 +44,6 @@ _FORMULA = re.compile(
 _NUMBER = re.compile(
     r"(?:(?<![\w.])|(?<=[\u3040-\u9fff]))[$€£]?\s?-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?(?![\w]*[a-zA-Z_]\d)(?:\s*(?:\\?%|percent\b|pct\b|[€$£]))?"
 )
-_PERCENT_AFTER = re.compile(r"\s*\$?\s*(?:\\?%|percent(?:age)?\b|pct\b)")
 _SENTENCE_END = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s+[^\d\s]|\s*$)|\n\s*\n|[。।]|です")
 _WORD = re.compile(r"(?<![\\{_]|[^\W\d])[a-zA-Z\u00c0-\u02ff]{2,}(?![^\W\d_]|\})|[^\x00-\u02ff]{2,}")
 _TEXT_GROUP = re.compile(r"\\(?:text|mathrm|textbf|mbox|textnormal)\s*\{[^{}]*\}")
@@ -131,10 +130,8 @@ def _last_value(text: str) -> str | None:
     if formulas:
         last = formulas[-1]
         content = next(part for part in last.groups() if part is not None)
-        after = _NUMBER.findall(text, last.end())
-        if after and not _PERCENT_AFTER.match(text, last.end()):
-            return str(after[-1]).strip()
-        return content.strip() + ("%" if _PERCENT_AFTER.match(text, last.end()) else "")
+        scale, after = scale_after(text, content, last.end()), _NUMBER.findall(text, last.end())
+        return str(after[-1]).strip() if after and not scale else content.strip() + scale
     if len(re.findall(r"(?<!\\)\$", text)) > 1:
         return None  # the formulas cannot be read
     numbers = _NUMBER.findall(text)

@@ -7,6 +7,7 @@ Covered: notations that one regular expression recognizes, such as ``{a \over b}
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,9 +16,18 @@ TABLE_FILE = Path(__file__).with_name("spellings.txt")
 _Rewriting = tuple[tuple[str, ...], re.Pattern[str], str]
 
 
+def without_layout(text: str) -> str:
+    """Return a text without Markdown, HTML, sizes and spacing, by the first part of the table."""
+    return _rewritten(text, _table()[0])
+
+
 def rewritten(text: str) -> str:
-    """Return a text with each pattern of the table replaced, in the order of the table."""
-    for triggers, pattern, new in _table():
+    """Return a text with each pattern of the second part of the table replaced, in the order of the table."""
+    return _rewritten(text, _table()[1])
+
+
+def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
+    for triggers, pattern, new in rows:
         for trigger in triggers:  # `any` over a generator takes three times as long
             if trigger in text:
                 text = pattern.sub(new, text)
@@ -26,10 +36,11 @@ def rewritten(text: str) -> str:
 
 
 @cache
-def _table() -> tuple[_Rewriting, ...]:
-    """Return the rows of the table: texts of which one must occur, a pattern, and its replacement."""
+def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
+    """Return the rows of both parts of the table: texts of which one must occur, a pattern, and its replacement."""
     named: dict[str, str] = {}
-    rows: list[_Rewriting] = []
+    parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []
+    rows = parts[0]
     for line in TABLE_FILE.read_text(encoding="utf-8").split("\n"):
         first, _, rest = line.partition("\t")
         pattern, _, new = rest.partition("\t")
@@ -39,4 +50,6 @@ def _table() -> tuple[_Rewriting, ...]:
             named[first[1:]] = pattern
         elif rest:
             rows.append((tuple(first.split("|")), re.compile(pattern), new.replace("\\x20", " ")))
-    return tuple(rows)
+        elif line == "---":
+            rows = parts[1]
+    return parts

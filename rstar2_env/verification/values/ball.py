@@ -146,8 +146,3 @@ def middle(value: arb) -> Fraction:
         raise TooLargeError
     exact = value.mid().fmpq()
     return Fraction(int(exact.p), int(exact.q))
-
-
-def approximate(value: arb) -> float:
-    """Return a float in or near a ball, for sorting only."""
-    return float(value.mid())

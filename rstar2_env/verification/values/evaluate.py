@@ -115,11 +115,11 @@ class Evaluator(Arithmetic):
             case _:
                 raise UnsupportedError(type(node).__name__)
 
-    def whole(self, node: Node, limit: int = MAX_FACTORIAL) -> int:
+    def whole(self, node: Node, limit: int = MAX_FACTORIAL, *, least: int | None = None) -> int:
         """Return the value of a tree that is an integer of absolute value at most ``limit``.
 
         Raises:
-            UndefinedError: The value is not an integer.
+            UndefinedError: The value is not an integer, or is below ``least``.
             TooLargeError: Its absolute value is above ``limit``.
         """
         value = self.value(node)
@@ -127,6 +127,8 @@ class Evaluator(Arithmetic):
             raise UndefinedError
         if abs(value.numerator) > limit:
             raise TooLargeError
+        if least is not None and value < least:
+            raise UndefinedError
         return value.numerator
 
     def _constant(self, name: str) -> Value:
@@ -198,24 +200,8 @@ def _power(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     return calc.power(left, right)
 
 
-def _factorial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
-    number = calc.whole(args[0])
-    if number < 0:
-        raise UndefinedError
-    return bounded(Fraction(math.factorial(number)))
-
-
-def _double_factorial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
-    number = calc.whole(args[0])
-    if number < -1:
-        raise UndefinedError
-    return bounded(Fraction(math.prod(range(number, 0, -2))))
-
-
 def _binomial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
-    top, bottom = calc.whole(args[0]), calc.whole(args[1])
-    if top < 0:
-        raise UndefinedError
+    top, bottom = calc.whole(args[0], least=0), calc.whole(args[1])
     return bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0))
 
 
@@ -271,9 +257,7 @@ def _logarithm(calc: Evaluator, args: tuple[Node, ...]) -> Value:
 
 
 def _remainder(calc: Evaluator, args: tuple[Node, ...]) -> Value:
-    divisor = calc.whole(args[1], _ANY_SIZE)
-    if divisor <= 0:
-        raise UndefinedError
+    divisor = calc.whole(args[1], _ANY_SIZE, least=1)
     return Fraction(calc.whole(args[0], _ANY_SIZE) % divisor)
 
 
@@ -317,8 +301,8 @@ OPERATIONS: dict[str, Operation] = {
     "pow": _power,
     "root": lambda calc, args: calc.root(calc.value(args[0]), calc.value(args[1])),
     "abs": lambda calc, args: magnitude(calc.value(args[0])),
-    "fact": _factorial,
-    "fact2": _double_factorial,
+    "fact": lambda calc, args: bounded(Fraction(math.factorial(calc.whole(args[0], least=0)))),
+    "fact2": lambda calc, args: bounded(Fraction(math.prod(range(calc.whole(args[0], least=-1), 0, -2)))),
     "binom": _binomial,
     "deg": _degrees,
     "rad": lambda calc, args: calc.value(args[0]),
