@@ -26,9 +26,7 @@ def without_changes(node: Node, question: str | None) -> Node:
 
     def change(part: Node) -> Node | None:
         match part:
-            case Relation(ops=("=",), sides=(Words(text=said), value)) if (
-                found := change_said(said.lower())
-            ) is not None:
+            case Relation(ops=("=",), sides=(Words(text=said), value)) if (found := change_said(said)) is not None:
                 subject, sign = found
             case Quantity(value=Quantity(unit="%") as value, unit=said) if sign := direction(said.lower()):
                 subject = ""

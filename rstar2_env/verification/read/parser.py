@@ -218,7 +218,9 @@ class Reader(Factors):
     def _label(self, said: str) -> Words:
         """Read the rest of the label of a value, which ends in a verb: "the value of k is", "sales fell by"."""
         named = self.is_next("open") and names.STRUCTURES.issuperset(said.lower().split())  # as in "the point (3, -2)"
-        while (label := said if named or change_said(said.lower()) else names.label_before(said)) is None:
+        if change_said(change := f"{said.removesuffix(' by')} by"):
+            said, named = change, True
+        while (label := said if named else names.label_before(said)) is None:
             if self.peek().kind not in ("text", "let"):
                 raise ReadError("words precede a value")
             said = f"{said} {self.next().text}"

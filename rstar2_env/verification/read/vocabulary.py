@@ -74,9 +74,9 @@ def direction(word: str) -> int:
 
 
 def change_said(label: str) -> tuple[str, int] | None:
-    """Return the subject and the direction of a change, as in "sales fell by" before 8%; ``None`` for other labels."""
-    subject, _, verb = re.sub(r" (?:by|of)\Z", "", label).rpartition(" ")
-    return (subject, direction(verb)) if direction(verb) else None
+    """Return subject and direction of a change, "sales" and -1 for "sales fell by"; ``None`` for other labels."""
+    subject, _, verb = label.lower().removesuffix(" by").rpartition(" ")
+    return (subject, direction(verb)) if label.endswith(" by") and direction(verb) else None
 
 
 def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
