@@ -3,6 +3,7 @@
 import gc
 import json
 import shutil
+from itertools import pairwise
 
 import pytest
 import torch
@@ -12,7 +13,6 @@ from transformers import AutoModelForCausalLM
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.trainers.backends.trl.sft import passes_of
 
 pytestmark = pytest.mark.train
 
@@ -52,11 +52,24 @@ def cold_start(tiny_model, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("batch", "most", "passes"), [(12, 8, (6, 2)), (64, 8, (8, 8)), (13, 8, (1, 13)), (3, 8, (3, 1)), (1, 1, (1, 1))]
-)
-def test_passes_are_of_equal_size_and_make_up_the_batch(batch, most, passes):
-    assert passes_of(batch, most) == passes
+def test_batches_are_drawn_at_random_and_not_by_length(tiny_model, tmp_path, monkeypatch):
+    """A training that ends with the shortest traces forgets what only long traces show."""
+    from rstar2_env.trainers.backends.trl.sft_trainer import SftTrainer
+
+    lengths, step = [], SftTrainer.training_step
+
+    def counted(self, model, inputs, *others):
+        lengths.append(inputs["attention_mask"].sum(1).tolist())
+        return step(self, model, inputs, *others)
+
+    monkeypatch.setattr(SftTrainer, "training_step", counted)
+    letters = [letter * length for length in range(1, 9) for letter in "abcdefghijklmnopqrst"]
+    traces = [trace(f"say {text[0]}", text) for text in letters]
+    options = {"batch_size": 4, "learning_rate": 1e-4, "threads": 1, "progress": False}
+    trainers.sft(traces, model=str(tiny_model), output_dir=str(tmp_path / "sft"), **options)
+    tokens = list(map(sum, lengths))
+    assert sum(map(len, lengths)) == len(traces)
+    assert sum(first < second for first, second in pairwise(tokens)) > len(tokens) / 4, tokens
 
 
 def test_a_batch_of_12_in_passes_of_at_most_8_trains_on_12(tiny_model, tmp_path):

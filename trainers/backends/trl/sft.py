@@ -86,9 +86,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
         with progress("tokenizing") as report:
             rows = encode_traces(_counted(traces, report), codec(policy, tokenizer, model), options.max_length)
     rate = options.learning_rate or suggested_for(model, policy).sft_learning_rate
-    each, accumulation = passes_of(options.batch_size, options.rows_per_device)
-    each_pass = -(-len(rows) // (each * state.num_processes))
-    steps = options.steps or math.ceil(options.epochs * max(1, -(-each_pass // accumulation)))
+    steps = options.steps or math.ceil(options.epochs * -(-len(rows) // (options.batch_size * state.num_processes)))
     files = RunWriter(folder, kind="sft", rank=state.process_index, episodes=False)
     console = Console("cold start", files, visible=options.progress, shown=_SHOWN)
     stopping, steps_seen = Stopping(folder, ranks), StepSpans()
@@ -98,14 +96,12 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             seed=options.seed,
             max_steps=-1 if options.steps is None else options.steps,
             num_train_epochs=options.epochs,
-            per_device_train_batch_size=each,
-            gradient_accumulation_steps=accumulation,
+            per_device_train_batch_size=options.batch_size,
             learning_rate=rate,
             warmup_steps=options.warmup_ratio,
             lr_scheduler_type=options.lr_scheduler,
             weight_decay=options.weight_decay,
             max_length=None,
-            train_sampling_strategy="group_by_length",
             logging_steps=max(1, steps // _LOGGED),
             save_strategy="no" if options.save_every == 0 else "steps",
             # A fraction refers to all steps, whose number is known once the traces are counted.
@@ -121,6 +117,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
             callbacks=[console, RunEvents(files), stopping, steps_seen, *watches(choice, visible=options.progress)],
+            max_pass_rows=options.rows_per_device,
             max_pass_tokens=most_tokens(model, policy),
             sharding=sharding,
         )
@@ -169,20 +166,6 @@ def _save(trainer: SftTrainer, tokenizer: Any, folder: Path) -> None:
             (partial / name).replace(folder / name)
         shutil.rmtree(partial)
     trainer.accelerator.wait_for_everyone()
-
-
-def passes_of(batch: int, most: int) -> tuple[int, int]:
-    """Divide a batch into passes of equal size.
-
-    Args:
-        batch: Number of rows in the batch.
-        most: Maximum number of rows in one pass.
-
-    Returns:
-        The number of rows in a pass, and the number of passes; their product is the batch.
-    """
-    passes = next(count for count in range(-(-batch // most), batch + 1) if batch % count == 0)
-    return batch // passes, passes
 
 
 def _counted(traces: Iterable[Mapping[str, Any]], report: ReportProgress) -> Iterator[Mapping[str, Any]]:

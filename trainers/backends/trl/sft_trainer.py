@@ -1,13 +1,16 @@
 """``SftTrainer``: TRL's ``SFTTrainer`` with passes of limited size, which compute only the values that the loss needs.
 
-A micro-batch is divided into passes of rows of similar length, each as wide as its longest row, and the head computes
-the policy's tokens alone. Entropy and token accuracy, which TRL computes over the vocabulary at every token, are left
-out. The loss and its gradients are those of the whole micro-batch. With any sharding, every process computes the same
-number of passes, since a pass gathers the weights of all processes.
+A batch has traces drawn at random. It is divided into passes of rows of similar length, each as wide as its longest
+row, and the head computes the policy's tokens alone. Sampling batches of similar length instead, as transformers can,
+would save the same padding, but steps would train on long and short traces in turn: a short training then ends with
+the shortest traces and forgets what only long ones show. Entropy and token accuracy, which TRL computes over the
+vocabulary at every token, are left out. The loss and its gradients are those of the whole batch. With any sharding,
+every process computes the same number of passes, since a pass gathers the weights of all processes.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -35,21 +38,30 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
     """Trains on rows, logs speed and memory, and marks complete checkpoints, so that no run resumes from a partial one.
 
     Args:
-        max_pass_tokens: Maximum number of tokens of one forward and backward pass, padding included; a longer row has
-            its own pass. ``None`` computes each micro-batch in one pass.
+        max_pass_rows: Maximum number of rows of one forward and backward pass; ``None`` sets no limit.
+        max_pass_tokens: Maximum number of tokens of a pass, padding included; a longer row has its own pass. ``None``
+            sets no limit.
         sharding: The sharding of the weights and the optimizer state.
         **kwargs: Arguments of ``trl.SFTTrainer``.
     """
 
-    def __init__(self, *, max_pass_tokens: int | None = None, sharding: Sharding = "none", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        max_pass_rows: int | None = None,
+        max_pass_tokens: int | None = None,
+        sharding: Sharding = "none",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(sharding=sharding, **kwargs)
-        self._most = max_pass_tokens
+        self._most_rows = math.inf if max_pass_rows is None else max_pass_rows
+        self._most_tokens = math.inf if max_pass_tokens is None else max_pass_tokens
         self.model_accepts_loss_kwargs = True  # ``compute_loss`` divides by the number of tokens of the whole batch
         set_head(self.model, 1.0, ())
         self._tokens, self._since = 0, time.perf_counter()
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
-        """Compute the gradients of a micro-batch, pass by pass; return its share of the loss."""
+        """Compute the gradients of a batch, pass by pass; return its loss."""
         lengths = inputs["attention_mask"].sum(1)
         self._tokens += int(lengths.sum())
         loss = torch.zeros((), device=self.accelerator.device)
@@ -66,7 +78,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
 
     def _passes(self, inputs: dict[str, Any], lengths: list[int]) -> Iterator[dict[str, Any]]:
         """Divide a padded micro-batch of rows with these ``lengths`` into passes, each as wide as its longest row."""
-        batches = pack(lengths, len(lengths) * max(lengths) if self._most is None else self._most)
+        batches = pack(lengths, self._most_tokens, self._most_rows)
         if self.sharding != "none":
             # No filler is needed: accelerate gives every process the same number of rows.
             batches = even_out(batches, max(self.ranks.gather(len(batches))))
@@ -82,7 +94,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
     ) -> Any:
         """Return the loss of a pass: its labels' negative log-likelihood, divided by the number of labels in the batch.
 
-        A mixture of experts adds its load-balancing loss, weighted by the share of the pass in its micro-batch.
+        A mixture of experts adds its load-balancing loss, weighted by the share of the pass in its batch.
         """
         given = {"input_ids": inputs["input_ids"], "labels": inputs["labels"], "fused_lm_head": True}
         if self.aux_loss_enabled:

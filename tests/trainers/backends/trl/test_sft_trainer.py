@@ -108,6 +108,16 @@ def test_no_pass_computes_more_tokens_than_it_may(tokenizer, tmp_path):
     assert sum(rows * width for rows, width in shapes) < len(LENGTHS) * WIDTH
 
 
+def test_no_pass_has_more_rows_than_it_may(tokenizer, tmp_path):
+    model, shapes = tiny_llama(), []
+    model.model.register_forward_pre_hook(
+        lambda module, args, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    trained(model, tokenizer, tmp_path, max_pass_rows=4)
+    longest = sorted(LENGTHS, reverse=True)
+    assert shapes == [(4, longest[0]), (len(LENGTHS) - 4, longest[4])]
+
+
 def test_the_head_computes_the_tokens_with_a_label_alone(tokenizer, tmp_path, monkeypatch):
     from rstar2_env.trainers.backends.trl.loss import cpu_head
 

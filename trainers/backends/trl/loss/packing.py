@@ -7,6 +7,7 @@ are packed by their lengths.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -17,13 +18,14 @@ from ....plan.row_cost import OVERHEAD, RowCost
 Ids = list[int]
 
 
-def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
+def pack(lengths: Sequence[int], budget: float, most_rows: float = math.inf) -> list[list[int]]:
     """Sort rows by length, longest first, and divide them into micro-batches of at most ``budget`` tokens.
 
     Args:
         lengths: Number of tokens of each row.
         budget: Maximum number of tokens in one micro-batch (rows times the longest); a longer row gets its own
             micro-batch.
+        most_rows: Maximum number of rows in one micro-batch.
 
     Returns:
         The positions of the rows of each micro-batch.
@@ -31,7 +33,8 @@ def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
     batches: list[list[int]] = []
     width = 0
     for position in sorted(range(len(lengths)), key=lambda at: -lengths[at]):
-        if batches and (len(batches[-1]) + 1) * width <= budget:
+        rows = len(batches[-1]) + 1 if batches else 0
+        if 0 < rows <= most_rows and rows * width <= budget:
             batches[-1].append(position)
         else:
             batches.append([position])
