@@ -10,11 +10,13 @@ from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.diagnosis.record import EpisodeDigest
 
 _MARKUP = re.compile(
-    r"<\|im_(?:start|end)\|>|<\|(?:eot_id|start_header_id|end_header_id|endoftext|user|assistant|end)\|>"
-    r"|<(?:start|end)_of_turn>|\[/?INST\]|<｜(?:User|Assistant)｜>"
+    r"<\|[A-Za-z0-9_ .:/-]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>"  # ChatML, Llama 3, Harmony, Phi, GLM; DeepSeek
+    r"|</?(?:start|end)_of_(?:turn|role|text)>|<(?:bos|eos|extra_id_\d+)>|(?:^|\n)<s>|</s>(?:\n|$)"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
+    r"|(?:^|\n)(?:#{2,3} ?)?(?:USER|ASSISTANT|Human|Assistant|User|Instruction|Response): ?(?=\S|\n|$)"
 )
-"""Pattern of the turn markup of common chat templates. A policy that uses its template correctly never writes markup as
-text: the tokens that end its turn are not part of the text."""
+"""Pattern of the markup of chat templates, by the form of special tokens and of lines that name a role. A policy that
+uses its template correctly never writes markup as text: the tokens that end its turn are not part of the text."""
 _PIECES = re.compile(r"\S{1,32}")
 """Pattern of words; a longer word counts as several pieces, since a loop or a language without white space would
 otherwise be a single word."""

@@ -40,7 +40,17 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             "Norm of a step's change of the weights, divided by the norm of the weights; both are estimated from a "
             "sample of the weights.",
         ),
-        Metric(("optimizer/updates",), "updates", "Number of updates that the optimizer's state counts, if any."),
+        Metric(
+            ("optimizer/updates",),
+            "updates",
+            "Number of updates that the optimizer's state counts, if any: the lowest count of the sampled weights.",
+        ),
+        Metric(
+            ("optimizer/second_moment",),
+            "none",
+            "Mean of the optimizer's second moments (Adam's `exp_avg_sq`), estimated from a sample.",
+            "No general range: it follows from the size of the gradients.",
+        ),
         Metric(
             ("mask/environment",),
             "share",

@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
-from rstar2_env.diagnosis.spells import least_of, shares, spell
+from rstar2_env.diagnosis.spells import frequent
 
-_SHARE = 0.25
+_BOUNDS = 0.25, 0.2, 0.5
 
 
 def _cut(end: str) -> Callable[[RunRecord], Evidence | None]:
     def look(run: RunRecord) -> Evidence | None:
-        points = shares(run, f"end/{end}", lambda one: one.end == end) or run.series(f"rollout/end/{end}")
-        found = spell(points, lambda share: share > _SHARE, least_of(run))
+        found = frequent(run, f"end/{end}", lambda one: one.end == end, _BOUNDS, otherwise=f"rollout/end/{end}")
         if found is None:
             return None
         return Evidence(
             since=found.since,
             until=found.until,
-            says=f"{100 * found.mean:.0f} % of the episodes end because they have used up their budget of {end}.",
+            says=f"{100 * found.mean:.0f} % of the episodes{found.of_task} end because they have used up their budget "
+            f"of {end}.",
             figures={f"rollout/end/{end}": found.mean},
             episodes=run.examples(found.since, found.until, lambda one: one.end == end),
         )
@@ -33,8 +33,9 @@ def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> Run
         name=f"cut_by_{end}",
         title=f"Answers are cut by the budget of {end}",
         looks_at=f"the episodes whose `end` is `{end}`",
-        rule="more than 25 % of the episodes in 3 consecutive steps or in an evaluation: each cut episode counts as "
-        "wrong, whether or not its answer would have been right, so the reward favours short episodes",
+        rule="more than 25 % of the episodes in 3 steps or in an evaluation, more than 20 % over 5 steps, or more than "
+        "half of the latest episodes of a task: each cut episode counts as wrong, whether or not its answer would have "
+        "been right, so the reward favours short episodes",
         severity="warning",
         cause=cause,
         change=change,

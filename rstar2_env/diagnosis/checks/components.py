@@ -8,6 +8,7 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _LEAST, _STEPS, _SHOWN = 64, 3, 3
+_JUDGE = "judge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def _look(run: RunRecord) -> Evidence | None:
         if episodes < _LEAST or len(recent) < _STEPS or len(verdicts) < 2:
             continue
         value = recent[0][1].first
-        if value == 0 and run.option("rollout.judge") is None:
+        if value == 0 and run.option("rollout.judge") is None and _JUDGE not in name:
             continue  # a constant 0 may be a penalty or a bonus that no episode has earned
         return Evidence(
             since=recent[-1][0],
@@ -84,7 +85,8 @@ register(
         title="A component of the reward is constant",
         looks_at="`rewards` of the episodes, by component, in runs with several components",
         rule="the same value in at least 64 right and wrong episodes of at least 3 steps: a judge that reads the "
-        "episodes does not give all of them the same score; 0 counts only in a run with a judge (`rollout.judge`)",
+        "episodes does not give all of them the same score; 0 counts only in a run with a judge (`rollout.judge`), or "
+        "for a component whose name contains `judge`",
         severity="warning",
         cause="A judge whose reply cannot be parsed, so a default score is used, or whose prompt lacks the episode.",
         change=("--set rollout.judge=model:url=URL,model=NAME", "--set reward=return"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 from functools import partial
+from math import exp, sqrt
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
 _SHARE, _LEAST = 0.05, 20
 _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
@@ -20,7 +21,8 @@ def _duplicates(run: RunRecord) -> Evidence | None:
                 names.setdefault(question, set()).add(problem)
         problems = sum(map(len, names.values()))
         repeated = problems - len(names)
-        if problems >= _LEAST and repeated > _SHARE * problems:
+        # Two standard errors less, because a few of the first problems may be duplicates by chance.
+        if problems >= _LEAST and repeated - 2 * sqrt(repeated) > _SHARE * problems:
             twice = {question for question, own in names.items() if len(own) > 1}
             return Evidence(
                 since=step.number,
@@ -41,12 +43,38 @@ def _several_questions(run: RunRecord) -> bool:
     return len({question for step in run.steps for question, _ in step.questions}) > 1
 
 
+def _number_drawn(step: StepData) -> int:
+    return sum(bool(group[0].question) for group in step.groups())
+
+
+def _met_by_chance(drawn: int, different: int) -> float:
+    """Return the probability that a new problem of the family occurs among problems that were drawn, by chance.
+
+    If problems with different ids have the same text, the family is small. Of ``drawn`` uniform draws from a family,
+    ``different`` are expected to differ; the family's size follows by bisection.
+    """
+    if different >= drawn:
+        return 0.0
+    low, high = float(different), float(drawn) ** 2
+    for _ in range(60):
+        size = (low * high) ** 0.5
+        low, high = (size, high) if size * (1 - exp(-drawn / size)) < different else (low, size)
+    return 1 - exp(-drawn / high)
+
+
 def _contaminated(run: RunRecord) -> Evidence | None:
     held_out = {question for done in run.evaluations for question, _ in done.questions if question}
     met: set[str] = set()
+    drawn, names, different = 0, set[tuple[str, str]](), set[str]()
     for step in run.steps:
         met |= {question for question, _ in step.questions if question in held_out}
-        if len(met) >= _LEAST_HELD_OUT and len(met) > _HELD_OUT * len(held_out):
+        names |= {(question, problem) for question, problem in step.questions if question and problem}
+        different |= {question for question, _ in step.questions if question}
+        drawn += step.once("questions drawn", _number_drawn)
+        if len(met) < _LEAST_HELD_OUT or len(met) <= _HELD_OUT * len(held_out):
+            continue
+        by_chance = len(held_out) * _met_by_chance(len(names) or drawn, len(different))
+        if len(met) > by_chance + 3 * sqrt(by_chance):
             return Evidence(
                 since=step.number,
                 until=None,
@@ -62,7 +90,8 @@ register(
         name="duplicates",
         title="The training problems contain duplicates",
         looks_at="the texts of problems with different ids, ignoring white space and case",
-        rule="more than 5 % of the drawn problems, if at least 20 were drawn: fewer duplicates hardly matter",
+        rule="more than 5 % of the drawn problems by two standard errors, if at least 20 were drawn: fewer duplicates "
+        "hardly matter",
         severity="warning",
         cause="Several sources that share problems, or a file that was joined with itself.",
         change=("rstar2 problems stats FILE", "rstar2 problems decontaminate"),
@@ -76,7 +105,8 @@ register(
         name="held_out_in_training",
         title="Held-out problems are trained on",
         looks_at="the texts of the training problems and of the evaluation problems, ignoring white space and case",
-        rule="at least 3 and more than 5 % of the held-out problems: small procedural families repeat some by chance",
+        rule="at least 3 and more than 5 % of the held-out problems, and more than a family would repeat by chance "
+        "whose training problems are drawn as often as those of the run",
         severity="error",
         cause="The same file for training and evaluation, or a benchmark that is part of the training data.",
         change=("rstar2 problems decontaminate --problems TRAIN --against HELD_OUT --out clean.jsonl",),

@@ -69,7 +69,7 @@ register(
     RunCheck(
         name="entropy_exploded",
         title="The entropy explodes",
-        looks_at="`policy/entropy`, mean of 3 steps, against the median of the first 5 steps",
+        looks_at="`policy/entropy`, mean of 3 steps, against the median of the first 3 steps",
         rule="more than 3 times the level at the start and more than 1 nat a token in 3 consecutive means: text of "
         "trained models has .1 to .8",
         severity="error",

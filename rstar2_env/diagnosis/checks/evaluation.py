@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from math import inf
+from operator import itemgetter
+from statistics import fmean
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 _APART = 0.01
-_FALL = 0.05
+_FALL, _ERRORS = 0.05, 3.0
+_POOLED = 3
+"""Largest number of consecutive evaluations whose mean is compared with the last one: a mean has a smaller standard
+error than a single evaluation."""
 
 
 def _temperature(run: RunRecord) -> Evidence | None:
@@ -29,12 +35,20 @@ def _falls(run: RunRecord) -> Evidence | None:
     known = [one for one in run.evaluations if math.isfinite(one.figures.get("pass_rate", math.nan))]
     if len(known) < 2:
         return None
-    best, last = max(known[:-1], key=lambda one: one.figures["pass_rate"]), known[-1]
-    fall = best.figures["pass_rate"] - last.figures["pass_rate"]
-    error = sum(one.figures.get("pass_rate_se", 0.0) ** 2 for one in (best, last)) ** 0.5
-    # The best of several evaluations is partly high by chance, so the fall must exceed three standard errors, not two.
-    if not fall > max(_FALL, 3 * error):
+    last = known[-1]
+    rate, error = last.figures["pass_rate"], last.figures.get("pass_rate_se", 0.0)
+    falls = []
+    for number in range(1, _POOLED + 1):
+        for at in range(len(known) - number):
+            earlier = known[at : at + number]
+            level = fmean(one.figures["pass_rate"] for one in earlier)
+            spread = (sum(one.figures.get("pass_rate_se", 0.0) ** 2 for one in earlier) / number**2 + error**2) ** 0.5
+            falls.append(((level - rate) / spread if spread else inf, level, earlier))
+    # The highest of several levels is partly high by chance, so the fall must exceed three standard errors, not two.
+    falls = [fall for fall in falls if fall[0] > _ERRORS and fall[1] - rate > _FALL]
+    if not falls:
         return None
+    best = max(max(falls, key=itemgetter(0))[2], key=lambda one: one.figures["pass_rate"])
     return Evidence(
         since=next(one.number for one in known if one.number > best.number),
         until=None,
@@ -62,8 +76,9 @@ register(
         name="held_out_falls",
         title="The held-out pass rate falls",
         looks_at="the evaluations with their standard errors",
-        rule="the pass rate of the last evaluation is 5 points and 3 standard errors below that of the best earlier "
-        "evaluation: the best of several evaluations is partly high by chance, so 2 standard errors are too few",
+        rule="the pass rate of the last evaluation is 5 points and 3 standard errors below that of an earlier "
+        "evaluation, or of 2 or 3 consecutive ones on average: the best of several evaluations is partly high by "
+        "chance, so 2 standard errors are too few",
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
         change=("rstar2 export RUN --which best", "--set hook=collapse", "--set optim.learning_rate=LOWER"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
-from rstar2_env.diagnosis.spells import least_of, shares, spell
+from rstar2_env.diagnosis.spells import frequent
 
-_AWAY = 0.1
+_AWAY = 0.1, 0.06, 0.5
 _CALLS, _BY_CHANCE = 50, 1e-6
-_SLOW = 0.05
+_SLOW = 0.05, 0.03, 0.2
 _WRAPPER = "fault_injection"
 
 
@@ -18,13 +20,14 @@ def _is_away(one: EpisodeDigest) -> bool:
 
 
 def _unavailable(run: RunRecord) -> Evidence | None:
-    found = spell(shares(run, "unavailable", _is_away, lambda one: True), lambda share: share > _AWAY, least_of(run))
+    found = frequent(run, "unavailable", _is_away, _AWAY, of=lambda one: True)
     if found is None:
         return None
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"In {100 * found.mean:.0f} % of the episodes, a tool call or the end of the episode was `unavailable`.",
+        says=f"In {100 * found.mean:.0f} % of the episodes{found.of_task}, a tool call or the end of the episode was "
+        "`unavailable`.",
         figures={"share unavailable": found.mean},
         episodes=run.examples(found.since, found.until, _is_away),
     )
@@ -47,35 +50,50 @@ def fault_rate(run: RunRecord) -> float:
     return 0.0
 
 
-def _calls(step: StepData) -> tuple[int, int]:
-    """Return the number of a step's calls, and how many of them are labelled as injected."""
-    labelled = sum(one.injected for one in step.episodes)
-    return sum(len(one.statuses) for one in step.episodes) + labelled, labelled
+def _calls(step: StepData) -> dict[int, tuple[int, int]]:
+    """Return, by process, the number of a step's calls, and how many of them are labelled as injected."""
+    found: dict[int, tuple[int, int]] = {}
+    for one in step.episodes:
+        calls, labelled = found.get(one.rank, (0, 0))
+        found[one.rank] = (calls + len(one.statuses) + one.injected, labelled + one.injected)
+    return found
+
+
+def _chance(labelled: int, calls: int, rate: float) -> float:
+    """Return an upper bound of the probability that at most so many calls are labelled (Chernoff); exact for none."""
+    share = labelled / calls
+    if share >= rate:
+        return 1.0
+    rest = (1 - share) * math.log((1 - share) / (1 - rate))
+    return math.exp(-calls * (rest + (share * math.log(share / rate) if share else 0.0)))
 
 
 def _unlabelled(run: RunRecord) -> Evidence | None:
-    rate = fault_rate(run)
-    calls, labelled = 0, 0
+    # A fault has no effect on a call that fails by itself, so assume that only half of the faults are visible.
+    rate = min(0.99, fault_rate(run) / 2)
+    every: dict[int, tuple[int, int]] = {}
+    latest: dict[int, tuple[int, int]] = {}  # calls since the last step with a label
     for step in run.steps:
-        own = step.once("injected", _calls)
-        calls += own[0]
-        labelled += own[1]
-        if labelled:
-            return None
-        # A fault has no effect on a call that fails by itself, so assume that only half of the faults are visible.
-        chance = (1 - rate / 2) ** calls
-        if calls >= _CALLS and chance < _BY_CHANCE:
-            return Evidence(
-                since=step.number,
-                until=None,
-                says=f"The options inject a fault into {100 * rate:g} % of the calls, but none of the {calls} calls "
-                f"up to step {step.number} is labelled as injected (at half of this rate, the probability of this is "
-                f"{chance:.0e}).",
-                figures={"calls": calls, "labelled": 0},
-                episodes=run.examples(
-                    step.number, step.number, lambda one: any(status.is_error for status in one.statuses)
-                ),
-            )
+        for rank, (calls, labelled) in step.once("injected", _calls).items():
+            before = every.get(rank, (0, 0))
+            every[rank] = (before[0] + calls, before[1] + labelled)
+            latest[rank] = (0, 0) if labelled else (latest.get(rank, (0, 0))[0] + calls, 0)
+        for rank in every:
+            for calls, labelled in (every[rank], latest[rank]):
+                if calls >= _CALLS and (chance := _chance(labelled, calls, rate)) < _BY_CHANCE:
+                    return Evidence(
+                        since=step.number,
+                        until=None,
+                        says=f"The options inject a fault into {200 * rate:g} % of the calls, but {labelled or 'none'} "
+                        f"of {calls} calls up to step {step.number}"
+                        + (f" of process {rank}" if len(every) > 1 else "")
+                        + f" {'are' if labelled > 1 else 'is'} labelled as injected (at half of this rate, the "
+                        f"probability of this is {chance:.0e}).",
+                        figures={"calls": calls, "labelled": labelled},
+                        episodes=run.examples(
+                            step.number, step.number, lambda one: any(status.is_error for status in one.statuses)
+                        ),
+                    )
     return None
 
 
@@ -84,14 +102,14 @@ def _has_verdicts(step: StepData) -> bool:
 
 
 def _verifier(run: RunRecord) -> Evidence | None:
-    points = shares(run, "verdict", lambda one: one.verdict == "timeout", lambda one: bool(one.verdict))
-    found = spell(points, lambda share: share > _SLOW, least_of(run))
+    found = frequent(run, "verdict", lambda one: one.verdict == "timeout", _SLOW, of=lambda one: bool(one.verdict))
     if found is None:
         return None
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"The verifier ran out of time on {100 * found.mean:.0f} % of the answers, which count as wrong.",
+        says=f"The verifier ran out of time on {100 * found.mean:.0f} % of the answers{found.of_task}, which count as "
+        "wrong.",
         figures={"share of timeouts": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.verdict == "timeout"),
     )
@@ -102,8 +120,8 @@ register(
         name="sandbox_unavailable",
         title="The sandbox is unavailable",
         looks_at="the status `unavailable` of calls and the end `unavailable` of episodes",
-        rule="more than 10 % of the episodes in 3 consecutive steps or in an evaluation: such calls are "
-        "retried, so the remaining failures are not accidental",
+        rule="more than 10 % of the episodes in 3 steps or in an evaluation, more than 6 % over 5 steps, or more than "
+        "half of the latest episodes of a task: such calls are retried, so the remaining failures are not accidental",
         severity="error",
         cause="Workers that die, servers that do not answer, or a machine without memory: see `error` of the episodes.",
         change=("rstar2 sandbox check", "rstar2 doctor", "--set rollout.max_in_flight=FEWER"),
@@ -116,8 +134,9 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule=f"no call is labelled, although the probability of this would be below {_BY_CHANCE:g} even if faults were "
-        "injected at only half of the rate: half is used, because a fault in a call that fails anyway changes nothing",
+        rule=f"so few calls of a process are labelled, in the run or since the last label, that the probability of "
+        f"this would be below {_BY_CHANCE:g} even if faults were injected at only half of the rate: half is used, "
+        "because a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
         change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),
@@ -130,8 +149,9 @@ register(
         name="verifier_times_out",
         title="The verifier runs out of time",
         looks_at="`verdict` of the episodes",
-        rule="the reason `timeout` for more than 5 % of the answers in 3 consecutive steps or in an evaluation; in "
-        "recorded answers of models, this share is below 0.5 %",
+        rule="the reason `timeout` for more than 5 % of the answers in 3 steps or in an evaluation, more than 3 % over "
+        "5 steps, or more than 20 % of the latest answers to a task; in recorded answers of models, this share is "
+        "below 0.5 %",
         severity="warning",
         cause="Answers that are long expressions, or a machine that is busy.",
         change=("--set env.verify_timeout_s=MORE", "--set rollout.max_in_flight=FEWER"),

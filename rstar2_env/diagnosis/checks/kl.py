@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import RunRecord
-from rstar2_env.diagnosis.spells import spell
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord
+from rstar2_env.diagnosis.spells import LEAST, spell
 
 _FAR, _TIMES, _BACK = 0.5, 2.0, 10
-_LEAST = 5
-"""Number of consecutive steps that a finding needs. ``kl`` is the mean of exp(-d) - 1 + d over the tokens of a step,
-where d is the policy's log-probability of a token minus the reference model's. It has a heavy tail: even in a run that
-learns, there are a few steps in which 2 of 800 tokens contribute nine tenths of the sum."""
+_LEVEL, _LARGE = 0.02, 10.0
+"""Smallest level to which ``kl`` is compared, and the multiple of the level that is reported: within ten steps, a run
+that learns may double its distance, but does not multiply it by 10."""
+_LEAST, _MOST = 5, 0.7
+"""Number of steps that a finding needs, and the share of these steps at which the rule must hold. ``kl`` is the mean of
+exp(-d) - 1 + d over the tokens of a step, where d is the policy's log-probability of a token minus the reference
+model's. It has a heavy tail: even in a run that learns, there are a few steps in which 2 of 800 tokens contribute nine
+tenths of the sum."""
+
+
+def _earlier(points: Sequence[FigurePoint], at: int) -> float:
+    """Return the level before a value: the median of 5 values, the last of them 10 steps earlier if there is one."""
+    stop = max(LEAST, at - _BACK + 1)
+    return median(value for _, value in points[max(0, stop - 5) : stop])
+
+
+def _away(value: float, before: float) -> bool:
+    """Return whether a value is far from the reference model, and much farther than before."""
+    far = value > _FAR and value > min(_TIMES * before, 10 * _FAR)
+    return far or value > _LARGE * max(_LEVEL, before)
 
 
 def _look(run: RunRecord) -> Evidence | None:
     points = run.series("kl")
-    # The value 10 steps earlier (or at the first step), to which each value is compared.
-    earlier = [points[max(0, at - _BACK)][1] for at in range(len(points))]
-    away = [
-        (step, value if value > min(_TIMES * before, 10 * _FAR) else 0.0)
-        for (step, value), before in zip(points, earlier, strict=True)
-    ]
-    found = spell(away, lambda value: value > _FAR, _LEAST)
+    away = [(step, _away(value, _earlier(points, at))) for at, (step, value) in enumerate(points)]
+    found = spell(away, lambda share: share > _MOST, _LEAST)
     if found is None:
         return None
+    last = points[-1][1] if found.until is None else dict(points)[found.until]
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"The KL divergence to the reference model is {found.last:.3g} nats a token and grows.",
-        figures={"kl": found.last},
+        says=f"The KL divergence to the reference model is {last:.3g} nats a token and grows.",
+        figures={"kl": last},
         episodes=run.examples(found.since, found.until, lambda episode: episode.kept),
     )
 
@@ -38,9 +53,9 @@ register(
         name="kl_runs_away",
         title="The policy diverges from the reference model",
         looks_at="`kl`, which a KL term of the loss reports",
-        rule="more than .5 nats a token and twice the value of 10 steps before (or more than 5) in 5 consecutive "
-        "steps: runs that keep their abilities stay below .1, a stable distance does not grow, and peaks caused by "
-        "a few tokens last for fewer steps",
+        rule="in 5 steps, more than .5 nats a token and twice the level of 10 steps before (or more than 5), or more "
+        "than .2 and 10 times that level: runs that keep their abilities stay below .1, a stable distance does not "
+        "grow, and peaks caused by a few tokens last for fewer steps",
         severity="error",
         cause="A learning rate that is too high for the KL coefficient, or ratios that are not bounded.",
         change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook=reference_reset"),

@@ -11,6 +11,8 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _TIMES, _WINDOW, _BETTER = 3.0, 3, 0.05
+_USUAL = 1.5
+"""Factor by which the mean length of 3 steps may differ from the start before it counts as changed."""
 
 
 def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence | None]:
@@ -18,14 +20,17 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
         start = start_level(run.series("rollout/tokens"))
         if not start:
             return None
-        found = spell(rolling(run.series("rollout/tokens"), _WINDOW), lambda tokens: ratio(tokens / start))
+        lengths = rolling(run.series("rollout/tokens"), _WINDOW)
+        found = spell(lengths, lambda tokens: ratio(tokens / start))
         if found is None:
             return None
         rates = rolling(run.series("rollout/pass_rate") or run.series("rollout/reward"), _WINDOW)
         stop = run.last if found.until is None else found.until
+        # Learning before the lengths began to change is no reason for the change.
+        usual = [step for step, tokens in lengths if 1 / _USUAL < tokens / start < _USUAL and step < found.since]
+        before = [rate for step, rate in rates if step <= max(usual, default=_WINDOW)]
         now = [rate for step, rate in rates if step <= stop]
-        began = start_level(run.series("rollout/pass_rate") or run.series("rollout/reward"))
-        if now and began is not None and now[-1] > began + max(_BETTER, 2 * _error(run)):
+        if before and now and now[-1] > before[-1] + max(_BETTER, 2 * _error(run)):
             return None  # the answers are right more often, so the change in length is part of learning
         return Evidence(
             since=found.since,
@@ -40,18 +45,18 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 def _error(run: RunRecord) -> float:
-    """Return an upper bound of the standard error of the difference between a 3-step and a 5-step pass rate.
+    """Return an upper bound of the standard error of the difference of two pass rates over 3 steps.
 
     The result is 0 if the run did not record the number of episodes.
     """
     episodes = [value for _, value in run.series("rollout/episodes") if value > 0]
-    return sqrt(0.25 / fmean(episodes) * (1 / _WINDOW + 1 / 5)) if episodes else 0.0
+    return sqrt(0.25 / fmean(episodes) * 2 / _WINDOW) if episodes else 0.0
 
 
 _RULE = (
-    " the median of the first 5 steps, in 3 consecutive rolling means over 3 steps, while the pass rate has risen by "
-    "at most 5 points or 2 standard errors, whichever is more: lengths vary by a third between steps, and runs that "
-    "learn may have reasons to change them"
+    " the median of the first 3 steps, in 3 rolling means over 3 steps, while the pass rate has risen by at most 5 "
+    "points or 2 standard errors, whichever is more, since the length began to change: lengths vary by a third between "
+    "steps, and runs that learn may have reasons to change them"
 )
 _NEEDS = ("rollout/tokens",)
 

@@ -6,7 +6,7 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
-_HALF = 0.5
+_ENDS = 0.75
 
 
 def _environment(run: RunRecord) -> Evidence | None:
@@ -23,7 +23,7 @@ def _environment(run: RunRecord) -> Evidence | None:
 
 
 def _ends(run: RunRecord) -> Evidence | None:
-    found = spell(run.series("mask/turn_ends"), lambda share: share < _HALF)
+    found = spell(run.series("mask/turn_ends"), lambda share: share < _ENDS)
     if found is None:
         return None
     return Evidence(
@@ -55,7 +55,8 @@ register(
         title="The token that ends a turn is not trained on",
         looks_at="`mask/turn_ends`: of the turns that the policy ended, the share whose last token has mask 1 and ends "
         "a turn",
-        rule="less than 50 % in 3 consecutive steps: a policy that is not trained to end its turns no longer ends them",
+        rule="less than 75 % in 3 steps: the share is 1 if the masks are right, and a policy that is not trained to "
+        "end its turns no longer ends them",
         severity="error",
         cause="A stop token that the engine removes, or a mask that excludes this token.",
         change=("rstar2 validate --tokens RUN", "--set model.chat_template=chatml"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from statistics import median
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
-from rstar2_env.diagnosis.spells import spell
+from rstar2_env.diagnosis.spells import LEAST, rank_trend, spell, start_level
 
 _FAR = 0.1
 """Largest difference in nats that a precision can explain: the tolerance of a weight sync in the lowest, bfloat16."""
-_STALE, _GROWTH, _STEPS = 0.02, 3.0, 5
+_STALE, _LEAST, _TIMES, _GROWTH, _STEPS = 0.02, 5e-4, 20.0, 3.0, 5
+_RECENT, _TREND, _HIGHER = 30, 1.9, 1.2
+"""Number of latest steps in which the difference must rise, the rise in standard deviations of ``rank_trend``, and the
+factor by which it must rise: differences of a new precision reach their level at once."""
 _DEEPER = 2.0
 
 
@@ -65,14 +68,18 @@ def _stale(run: RunRecord) -> Evidence | None:
     points = run.series("mismatch/logp_difference")
     if len(points) < _STEPS or _lagging(run):
         return None
-    bound = min(_STALE, _explained(run))
+    first = start_level(points) or 0.0
+    # If the run does not record what its precision explains, its first steps show it.
+    bound = min(
+        _STALE, max(_explained(run), _LEAST) if run.series("mismatch/explained") else max(_LEAST, _TIMES * first)
+    )
     found = spell(points, lambda value: value > bound)
     if found is None or found.until is not None:
         return None
-    first = points[0][1]
-    recent = [value for _, value in points[-_STEPS:]]
-    rises = sum(later > earlier for earlier, later in pairwise(recent))
-    if found.last < _GROWTH * max(first, 1e-6) or rises < _STEPS - 2:
+    recent = found.values[-_RECENT:]
+    if len(recent) < _STEPS or median(recent[-LEAST:]) < _GROWTH * max(first, 1e-6):
+        return None
+    if rank_trend(recent) < _TREND or median(recent[-LEAST:]) < _HIGHER * median(recent[:LEAST]):
         return None
     return Evidence(
         since=found.since,

@@ -6,12 +6,12 @@ from statistics import fmean
 
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
-from rstar2_env.diagnosis.spells import Spell, each_step, least_of, shares, spell, start_level
+from rstar2_env.diagnosis.spells import Spell, each_step, lasting, least_of, shares, start_level
 
 _SHARE, _MORE = 0.4, 0.2
-_LOOPS, _MANY = 0.5, 0.25
+_LOOPS, _MANY = 0.5, 0.2
 """Repetition above which an episode counts as a loop, and the share of such episodes that is reported: loops do as much
-harm as episodes that a budget cuts, so the checks for budgets (``budgets``) report the same share."""
+harm as episodes that a budget cuts, so the checks for budgets (``budgets``) report the same share over five steps."""
 
 
 def _repeated(step: StepData) -> float | None:
@@ -31,7 +31,7 @@ def _above(run: RunRecord, points: list[FigurePoint], least: float) -> Spell | N
     start = start_level(points)
     # If the policy repeats itself from the first step on, its level at the start is not a standard of comparison.
     bound = least if start is None or start > least else max(least, start + _MORE)
-    return spell(points, lambda share: share > bound, least_of(run))
+    return lasting(points, bound, bound, least_of(run))
 
 
 def _look(run: RunRecord) -> Evidence | None:
@@ -58,8 +58,8 @@ register(
         name="repetition",
         title="The policy repeats itself",
         looks_at="the share of four-word sequences of the policy's turns that already occurred in the episode",
-        rule="more than 40 % on average or more than 50 % in a quarter of the episodes, in both cases 20 points above "
-        "the start, in 3 consecutive steps or in an evaluation: ordinary solutions with code have 5 to 20 %",
+        rule="more than 40 % on average or more than 50 % in a fifth of the episodes, in both cases 20 points above "
+        "the start, in 3 steps or in an evaluation: ordinary solutions with code have 5 to 20 %",
         severity="warning",
         cause="A collapsed or damaged policy, or a reward that grows with the length or the number of calls.",
         change=("--set optim.learning_rate=LOWER", "--set rollout.max_turn_tokens=LESS"),

@@ -5,19 +5,31 @@ from __future__ import annotations
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
+_FORGOTTEN = 0.5
+"""Fraction to which the second moment falls if it is lost. An update multiplies it by beta2, at least .9 and mostly .95
+to .999, and adds a positive term, so it does not halve between two steps."""
+
 
 def _look(run: RunRecord) -> Evidence | None:
-    updates = dict(run.series("optimizer/updates"))
     for resumed in run.resumed:
-        before = max((step for step in updates if step <= resumed), default=None)
-        later = min((step for step in updates if step > resumed), default=None)
-        if before is not None and later is not None and updates[later] < updates[before]:
+        for name, fraction in (("optimizer/updates", 1.0), ("optimizer/second_moment", _FORGOTTEN)):
+            known = dict(run.series(name))
+            before = max((step for step in known if step <= resumed), default=None)
+            later = min((step for step in known if step > resumed), default=None)
+            if before is None or later is None or known[later] >= fraction * known[before]:
+                continue
+            says = (
+                f"The optimizer's state counted {known[before]:.0f} updates at step {before}, but "
+                f"only {known[later]:.0f} at step {later}: its moments are lost."
+                if name == "optimizer/updates"
+                else f"The optimizer's second moment fell from {known[before]:.3g} at step {before} to "
+                f"{known[later]:.3g} at step {later}, more than an update can lower it: its moments are lost."
+            )
             return Evidence(
                 since=later,
                 until=None,
-                says=f"The run resumed from step {resumed}. The optimizer's state counted {updates[before]:.0f} "
-                f"updates at step {before}, but only {updates[later]:.0f} at step {later}: its moments are lost.",
-                figures={"optimizer/updates": updates[later], "before": updates[before], "resumed from step": resumed},
+                says=f"The run resumed from step {resumed}. {says}",
+                figures={name: known[later], "before": known[before], "resumed from step": resumed},
             )
     return None
 
@@ -26,8 +38,9 @@ register(
     RunCheck(
         name="optimizer_lost",
         title="The optimizer lost its state when the run resumed",
-        looks_at="`optimizer/updates`: the number of updates in the optimizer's state",
-        rule="fewer updates after a resume than before it: a resume that restores the saved state keeps the count",
+        looks_at="`optimizer/updates`: the number of updates in the optimizer's state; `optimizer/second_moment`",
+        rule="fewer updates after a resume than before it, or less than half of the second moment: a resume that "
+        "restores the saved state keeps both, and one update lowers the second moment by at most a tenth",
         severity="warning",
         cause="A checkpoint without the optimizer, or a run that was started from saved weights.",
         change=("--resume", "--set optim.begin_from=CHECKPOINT", "--set optim.warmup_steps=10"),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
-from rstar2_env.diagnosis.spells import each_step, rolling, spell
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
+from rstar2_env.diagnosis.spells import LEAST, each_step, rolling, spell
 
 _SAME = 1e-9
 _WINDOW = 5
-_BLIND = 0.05
+_LONGEST = 10
+_BLIND, _PART = 0.15, 0.25
 _PAYS = 0.5
 _FALL = 0.05
 
@@ -79,58 +80,95 @@ def _equal_within(run: RunRecord) -> Evidence | None:
     )
 
 
-def _gap(one: list[EpisodeDigest], other: list[EpisodeDigest]) -> float:
-    return fmean(e.reward for e in one) - fmean(e.reward for e in other)
+FORMATS: Mapping[str, Callable[[EpisodeDigest], bool]] = {
+    "one marked answer": lambda one: one.tags == 1,
+    "a marked answer": lambda one: one.tags > 0,
+    "a tool call": lambda one: bool(one.statuses or one.injected),
+    "an end of its own": lambda one: one.end == "answered",
+}
+"""Formats that a reward may pay, by their description."""
 
 
-def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest], bool]) -> list[float]:
-    """Return the mean reward of a group's chosen episodes minus that of its others, for each group that has both."""
-    found = []
-    for group in groups:
-        chosen_ones = [one for one in group if chosen(one)]
-        others = [one for one in group if not chosen(one)]
-        if chosen_ones and others:
-            found.append(_gap(chosen_ones, others))
-    return found
+@dataclass(frozen=True, slots=True)
+class _Paid:
+    """What a group's rewards depend on.
 
-
-def _paid(step: StepData) -> tuple[list[float], list[float], list[float]]:
-    """Return the step's [smallest, largest] reward, and two lists with one difference of mean rewards per group.
-
-    The first list compares right with wrong episodes, among those with exactly one marked answer (the right format);
-    the second compares episodes with and without that format. A list leaves out groups that lack one of the two kinds.
+    Attributes:
+        right: Mean reward of right minus that of wrong episodes, among those in the format; ``None`` without both.
+        formed: Mean reward of episodes in the format minus that of the others; ``None`` without both.
     """
+
+    right: float | None
+    formed: float | None
+
+
+def _difference(group: Sequence[EpisodeDigest], chosen: Callable[[EpisodeDigest], bool]) -> float | None:
+    """Return the mean reward of a group's chosen episodes minus that of its others; ``None`` without both."""
+    own = [one.reward for one in group if chosen(one)]
+    others = [one.reward for one in group if not chosen(one)]
+    return fmean(own) - fmean(others) if own and others else None
+
+
+def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
+    """Return a step's smallest and largest reward, and what the rewards of each group depend on, by format."""
     groups = step.groups()
     rewards = [one.reward for group in groups for one in group]
-    # Compare only episodes with the same format, so that the format cannot explain the difference.
-    formed = [[one for one in group if one.tags == 1] for group in groups]
-    bounds = [min(rewards), max(rewards)] if rewards else []
-    return bounds, _within(formed, lambda one: bool(one.correct)), _within(groups, lambda one: one.tags == 1)
+    found = {
+        name: [
+            _Paid(
+                _difference([one for one in group if formed(one)], lambda one: bool(one.correct)),
+                _difference(group, formed),
+            )
+            for group in groups
+        ]
+        for name, formed in FORMATS.items()
+    }
+    return [min(rewards), max(rewards)] if rewards else [], found
+
+
+def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
+    """Return whether a part of the groups pays a format, but not a right answer in this format."""
+    compared = [one for one in groups if one.right is not None]
+    blind = [one for one in compared if abs(one.right or 0.0) <= _BLIND * span]
+    paid = [one.formed for one in groups if one.formed is not None and (one.right is None or one in blind)]
+    enough = len(blind) >= max(_WINDOW, _PART * len(compared))
+    return enough and len(paid) >= _WINDOW and fmean(paid) >= _PAYS * span
+
+
+def _formats_alone(latest: Sequence[StepData]) -> frozenset[str]:
+    """Return the formats that are paid alone over some number of the last of these steps, from ``LEAST`` on."""
+    paid = [step.once("reward/paid", _paid) for step in latest]
+    found: set[str] = set()
+    for size in range(LEAST, len(paid) + 1):
+        span = _spread([value for bounds, _ in paid[-size:] for value in bounds])
+        if span > _SAME:
+            groups = {name: [one for _, formats in paid[-size:] for one in formats[name]] for name in FORMATS}
+            found |= {name for name, own in groups.items() if _pays_alone(own, span)}
+    return frozenset(found)
 
 
 def _format(run: RunRecord) -> Evidence | None:
-    points: list[FigurePoint] = []
-    paid = [step.once("reward/paid", _paid) for step in run.steps]
-    for at in range(_WINDOW, len(run.steps) + 1):
-        bounds, answers, formats = (
-            list(chain.from_iterable(each)) for each in zip(*paid[at - _WINDOW : at], strict=True)
+    alone = [
+        (
+            step.number,
+            step.once("reward/formats alone", lambda _, at=at: _formats_alone(run.steps[max(0, at - _LONGEST) : at])),
         )
-        span = _spread(bounds)
-        if span > _SAME and len(answers) >= _WINDOW and len(formats) >= _WINDOW:
-            blind = abs(fmean(answers)) <= _BLIND * span and fmean(formats) >= _PAYS * span
-            points.append((run.steps[at - 1].number, float(blind)))
-    found = spell(points, bool, 1)  # a point is already the mean of several steps
-    if found is None:
+        for at, step in enumerate(run.steps, 1)
+    ]
+    points = {name: [(step, float(name in formats)) for step, formats in alone] for name in FORMATS}
+    spells = {name: spell(own, bool, 1) for name, own in points.items()}  # a point is already about several steps
+    named = [(name, own) for name, own in spells.items() if own is not None]
+    if not named:
         return None
+    name, found = max(named, key=lambda one: (one[1].until is None, len(one[1].values)))
+    formed = FORMATS[name]
     return Evidence(
         since=found.since,
         until=found.until,
-        says="Within groups, a right answer earns no more than a wrong answer in the same format (one marked answer); "
-        "an episode in a wrong format earns less.",
+        says=f"Within groups, a right answer earns no more than a wrong answer in the same format ({name}); an episode "
+        "in a wrong format earns less.",
         figures={},
-        episodes=run.examples(
-            found.since, found.until, lambda one: one.correct is False and one.tags == 1 and one.reward > 0
-        ),
+        episodes=run.examples(found.since, found.until, lambda one: one.correct is False and formed(one)),
     )
 
 
@@ -191,10 +229,11 @@ register(
     RunCheck(
         name="reward_pays_format",
         title="The reward pays the format alone",
-        looks_at="the rewards of right and wrong episodes of the same group, and of episodes with and without the "
-        "right format (exactly one marked answer)",
-        rule="over 5 steps, a right answer raises the reward by at most 5 % of the range of rewards (compared with a "
-        "wrong answer in the same format), and a right format raises it by at least 50 % of the range",
+        looks_at="the rewards of right and wrong episodes of the same group, and of episodes with and without a "
+        "format: a marked answer, exactly one marked answer, a tool call, or an end that is not a budget's",
+        rule="over 3 to 10 steps, in at least 5 groups and a quarter of the groups, a right answer raises the reward "
+        "by at most 15 % of the range of rewards (compared with a wrong answer in the same format), and the format "
+        "raises it by at least 50 % of the range",
         severity="error",
         cause="A component for the format whose weight is much larger than the weight of the answer.",
         change=("--set reward=return",),

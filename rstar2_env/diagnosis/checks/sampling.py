@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from math import log
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
-_LEAST, _WINDOW, _DRAWS, _MOST, _TIMES = 3, 10, 24, 64, 8
-"""A window consists of the latest steps: at least ``_LEAST``, and at most ``_WINDOW`` or as many as have ``_MOST``
-groups, whichever is more. A finding needs at least ``_DRAWS`` groups in a window, and at least ``_TIMES`` times as many
-groups as distinct problems: the probability that 24 uniform draws from 6 problems contain only 3 of them is about 1e-6.
-"""
-_STILL, _READY = 20, 0.9
+_LEAST, _MOST = 3, 64
+"""A window consists of the latest steps: at least ``_LEAST``, and at most as many as have ``_MOST`` groups, or 10."""
+_WINDOW = 10
+_PART, _TIMES, _BY_CHANCE = 4, 3, 1e-6
+"""A finding needs as many pairs of groups with the same problem as would occur with a probability of at most
+``_BY_CHANCE`` if problems were drawn uniformly from one ``_PART``-th of the data, and ``_TIMES`` times as many groups
+as distinct problems."""
+_STILL, _READY = 20, 0.85
 
 
 def _drawn(step: StepData) -> list[str]:
@@ -32,10 +36,21 @@ def _stuck(run: RunRecord) -> Evidence | None:
         recent = [problem for step, problem in last if step >= begin]
         if window > _WINDOW and len(recent) > _MOST:
             return None
-        distinct = len(set(recent))
-        if len(recent) >= _DRAWS and distinct * _TIMES <= len(recent) and known >= 2 * distinct:
+        if _confined(recent, known):
             return _few_problems(run, begin, recent, known)
     return None
+
+
+def _confined(drawn: Sequence[str], known: int) -> bool:
+    """Return whether drawn problems repeat far more often than those of a sampler that uses a part of the data."""
+    counts = Counter(drawn)
+    if len(drawn) < _TIMES * len(counts) or known < 2 * len(counts):
+        return False
+    pairs = sum(count * (count - 1) // 2 for count in counts.values())
+    part = max(known / _PART, min(known, 2 * len(counts)))
+    expected = len(drawn) * (len(drawn) - 1) / 2 / part
+    # An upper bound of the probability that a Poisson variable with this mean is at least ``pairs`` (Chernoff).
+    return pairs > expected and pairs * log(pairs / expected) - pairs + expected > -log(_BY_CHANCE)
 
 
 def _few_problems(run: RunRecord, begin: int, recent: list[str], known: int) -> Evidence:
@@ -56,16 +71,16 @@ def _still(run: RunRecord) -> Evidence | None:
         points = run.series(name)
         rates = dict(run.series("rollout/pass_rate"))
         recent = points[-_STILL:]
-        if len(recent) < _STILL or len({value for _, value in points}) > 1:
+        if len(recent) < _STILL or len({value for _, value in recent}) > 1:
             continue
         passed = [rates[step] for step, _ in recent if step in rates]
         if passed and sum(passed) / len(passed) > _READY:
             return Evidence(
                 since=recent[0][0],
                 until=None,
-                says=f"`{name}` is still {points[0][1]:g} after {len(points)} steps, although "
-                f"{100 * sum(passed) / len(passed):.0f} % of the episodes of the last {_STILL} steps are right.",
-                figures={name: points[0][1], "pass rate": sum(passed) / len(passed)},
+                says=f"`{name}` has been {recent[0][1]:g} for {_STILL} steps, although "
+                f"{100 * sum(passed) / len(passed):.0f} % of the episodes of these steps are right.",
+                figures={name: recent[0][1], "pass rate": sum(passed) / len(passed)},
             )
     return None
 
@@ -75,9 +90,9 @@ register(
         name="sampler_stuck",
         title="The sampler is stuck on a part of the data",
         looks_at="the problems of the groups of the last steps, and `sampler/problems`",
-        rule="in at least 24 groups of the last 3 to 10 steps (more steps if they have at most 64 groups), each drawn "
-        "problem occurs 8 times on average, although the sampler has at least twice as many problems: a uniform "
-        "sampler would repeat a problem less than 4 times",
+        rule="in the last 3 to 10 steps (more steps if they have at most 64 groups), each drawn problem occurs at "
+        "least 3 times on average, and problems repeat more often than (with a probability of 1e-6) in uniform draws "
+        "from a quarter of the data: a sampler that prefers some problems still uses most of the data",
         severity="warning",
         cause="A sampler whose own estimates confine it to few problems, or a filter that leaves few problems.",
         change=("--set sampler=uniform",),
@@ -89,8 +104,8 @@ register(
         name="curriculum_still",
         title="The curriculum does not move",
         looks_at="`sampler/level` or `sampler/stage`, and `rollout/pass_rate`",
-        rule="the same value in every step of a run with at least 20 steps, while more than 90 % of the episodes of "
-        "the last 20 steps are right: at such a rate few groups have a signal to learn from",
+        rule="the same value in the last 20 steps, while more than 85 % of their episodes are right: at such a rate "
+        "few groups have a signal to learn from",
         severity="warning",
         cause="A threshold of the curriculum that the pass rate does not reach, or results that do not "
         "reach the sampler.",

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
-from rstar2_env.diagnosis.spells import each_step, spell
+from rstar2_env.diagnosis.spells import LEAST, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
-_ALMOST, _MAJORITY = 0.95, 0.5
+_ALMOST = 0.95
+_DIFFERING, _PART = 6, 0.25
+"""Smallest number of groups with different rewards in ``LEAST`` steps, and their smallest share of the groups."""
 _WINDOW = 10
 _FEW, _VERY_FEW = 0.3, 0.2
 
@@ -33,8 +35,8 @@ def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]
 
 def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
     """Return, for each step, the share of its groups that are without a signal for the given reason."""
-    if reason == "not_selected" and (points := each_step(run, "groups/rejected", _rejected)):
-        return points
+    if reason == "not_selected" and any(step.once("groups/rejected", _rejected) for step in run.steps):
+        return _rejected_shares(run)
     return [
         (step, reasons.get(reason, 0.0) / total)
         for step, reasons, signal in signal_shares(run)
@@ -42,16 +44,27 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
     ]
 
 
-def _rejected(step: StepData) -> float | None:
-    """Return the share of groups without a kept episode, among the groups whose rewards differ.
+def _rejected(step: StepData) -> tuple[int, int, int] | None:
+    """Return the numbers of groups: all, those with different rewards, and those of the latter without a kept episode.
 
-    Groups with equal rewards say nothing about the selector. The result is ``None`` unless most groups differ.
+    Groups with equal rewards say nothing about the selector. The result is ``None`` without groups.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]
-    if len(differing) <= _MAJORITY * len(groups):
-        return None
-    return sum(not any(one.kept for one in group) for group in differing) / len(differing)
+    rejected = sum(not any(one.kept for one in group) for group in differing)
+    return (len(groups), len(differing), rejected) if groups else None
+
+
+def _rejected_shares(run: RunRecord) -> list[FigurePoint]:
+    """Return the share of rejected groups of each step; steps are left out in whose neighbourhood few groups differ."""
+    known = [(step.number, counts) for step in run.steps if (counts := step.once("groups/rejected", _rejected))]
+    found: dict[int, float] = {}
+    for stop in range(LEAST, len(known) + 1):
+        window = known[stop - LEAST : stop]
+        groups, differing, _ = (sum(each) for each in zip(*(counts for _, counts in window), strict=True))
+        if differing >= max(_DIFFERING, _PART * groups):
+            found |= {step: counts[2] / counts[1] for step, counts in window if counts[1]}
+    return list(found.items())
 
 
 def _all(
@@ -150,8 +163,8 @@ register(
         name="all_rejected",
         title="The selector rejects every group",
         looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
-        rule="at least 95 % of the groups with different rewards in 3 consecutive steps, if they are the majority of "
-        "the groups: almost nothing is learned",
+        rule="at least 95 % of the groups with different rewards in 3 steps, if these are at least 6 groups and a "
+        "quarter of all: almost nothing is learned",
         severity="error",
         cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
         change=("--set selector=all",),

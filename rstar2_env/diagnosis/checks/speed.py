@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -9,15 +10,19 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
-_HALF, _WINDOW = 0.5, 5
-_SLOWER = 0.7
-"""Fraction of its earlier speed below which training counts as slower: about the square root of ``_HALF``, the fraction
-for the rollout. If both are slower, the cause is not a server, cache or queue that only the rollout uses."""
-_WAITS = 0.3
-_LEAKS = ((30, 0.1), (15, 0.25))
+_FALLEN, _WINDOW = 0.55, 5
+"""Fraction of the level of the start that is reported for a mean of ``_WINDOW`` steps: half, and a tenth for the noise
+of the mean, so that a speed that halves is named."""
+_SLOWER = 0.75
+"""Fraction of its earlier speed below which training counts as slower: about the square root of ``_FALLEN``, the
+fraction for the rollout. If both are slower, the cause is not a server, cache or queue that only the rollout uses."""
+_WAITS = 0.28
+_SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """Pairs (steps, growth): memory that grows by the share ``growth`` within ``steps`` steps is reported. Fast growth is
-reported after fewer steps."""
-_BLOCKS = 5
+reported after fewer steps; between the two, the necessary growth falls linearly."""
+_BLOCKS, _PART = 4, 0.1
+"""Number of parts into which these steps are divided, and the share of the growth that each part must add to the part
+before: a cache that is filled once adds everything in one or two parts."""
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:
@@ -43,11 +48,12 @@ def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
 
 def _falls(run: RunRecord) -> Evidence | None:
     points = _speed(run)
-    # The first steps are left out, because they fill caches and compile.
-    level = start_level(points[2:])
-    if not level or len(points) < 2 + 2 * _WINDOW:
+    # The first steps may fill caches and compile, so the steps 3 to 7 count too.
+    level = max(start_level(points) or 0.0, start_level(points[2:], _WINDOW) or 0.0)
+    if not level:
         return None
-    found = spell(rolling(points, _WINDOW), lambda speed: speed < _HALF * level)
+    # A single step is enough, because a value is already the mean of several steps.
+    found = spell(rolling(points, _WINDOW), lambda speed: speed < _FALLEN * level, 1)
     if found is None:
         return None
     figures = {"tokens per second": found.last, "before": level}
@@ -79,7 +85,7 @@ def _falls(run: RunRecord) -> Evidence | None:
 
 
 def _waits(run: RunRecord) -> Evidence | None:
-    found = spell(run.series("seconds/share_waiting"), lambda share: share > _WAITS, _WINDOW)
+    found = spell(rolling(run.series("seconds/share_waiting"), _WINDOW), lambda share: share > _WAITS, 2)
     if found is None:
         return None
     return Evidence(
@@ -91,23 +97,32 @@ def _waits(run: RunRecord) -> Evidence | None:
 
 
 def _grows(run: RunRecord) -> Evidence | None:
-    points = run.series("memory/process_gib")[5:]
-    for steps, growth in _LEAKS:
+    points = run.series("memory/process_gib")[1:]  # the first step allocates what all steps use
+    for steps in range(_SHORTEST[0], min(_LONGEST[0], len(points)) + 1):
         recent = points[-steps:]
-        size = steps // _BLOCKS
-        blocks = [fmean(value for _, value in recent[at : at + size]) for at in range(0, len(recent), size)]
-        rises = all(later > earlier for earlier, later in pairwise(blocks))
-        if len(recent) < steps or not rises or blocks[-1] - blocks[0] < growth * blocks[0]:
+        growth = _growth([value for _, value in recent])
+        if growth < _SHORTEST[1] + (_LONGEST[1] - _SHORTEST[1]) * (steps - _SHORTEST[0]) / (_LONGEST[0] - _SHORTEST[0]):
             continue
-        each = (blocks[-1] - blocks[0]) / (steps - size)
+        first, last = recent[0][1], recent[-1][1]
+        each = (last - first) / (steps - 1)
         return Evidence(
             since=recent[0][0],
             until=None,
-            says=f"The memory of the process grew in each fifth of the last {steps} steps, from {recent[0][1]:.2f} to "
-            f"{recent[-1][1]:.2f} GiB: {1024 * each:.1f} MiB a step.",
-            figures={"memory/process_gib": recent[-1][1], "GiB a step": each},
+            says=f"The memory of the process grew in each quarter of the last {steps} steps, from {first:.2f} to "
+            f"{last:.2f} GiB: {1024 * each:.1f} MiB a step.",
+            figures={"memory/process_gib": last, "GiB a step": each},
         )
     return None
+
+
+def _growth(values: Sequence[float]) -> float:
+    """Return by which share of the first part's mean the mean of the parts grows; 0 if a part adds (almost) nothing."""
+    edges = [len(values) * at // _BLOCKS for at in range(_BLOCKS + 1)]
+    parts = [fmean(values[start:stop]) for start, stop in pairwise(edges)]
+    whole = parts[-1] - parts[0]
+    if parts[0] <= 0 or any(later - earlier < _PART * whole for earlier, later in pairwise(parts)):
+        return 0.0
+    return whole / parts[0]
 
 
 register(
@@ -117,7 +132,7 @@ register(
         looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
         "`seconds/rollout`; to find the reason, also at the episodes' times in the environment and in queues, and "
         "the tokens trained on per second",
-        rule="the mean of 5 steps below half of the median of steps 3 to 7, in 3 consecutive means: ordinary "
+        rule="the mean of 5 steps below 55 % of the median of steps 1 to 3 or 3 to 7, whichever is higher: ordinary "
         "variation is smaller",
         severity="warning",
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
@@ -131,7 +146,7 @@ register(
         name="process_waits",
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time",
-        rule="more than 30 % in 5 consecutive steps: uneven episodes alone cost 5 to 20 % on average",
+        rule="more than 28 % on average over 5 steps, in 2 such means: uneven episodes alone cost 5 to 20 % on average",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),
@@ -143,10 +158,10 @@ register(
     RunCheck(
         name="memory_grows",
         title="Memory grows from step to step",
-        looks_at="`memory/process_gib`, without the first 5 steps",
-        rule="the mean memory rises from each fifth of the last 30 steps to the next, by at least 10 % in total, or "
-        "from each fifth of the last 15 steps to the next, by at least 25 % in total: allocators and caches rise "
-        "and fall, a leak does not",
+        looks_at="`memory/process_gib`, without the first step",
+        rule="the mean memory rises from each quarter of the last 12 to 30 steps to the next, by at least a tenth of "
+        "the whole rise, which is 35 % in 12 steps, 10 % in 30, and between these linear: allocators and caches rise "
+        "once, or rise and fall; a leak does not",
         severity="warning",
         cause="A custom part that keeps references to episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),

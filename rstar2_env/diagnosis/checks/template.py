@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
-from rstar2_env.diagnosis.spells import least_of, shares, spell
+from rstar2_env.diagnosis.spells import frequent
 
-_MARKUP, _CUT = 0.2, 0.05
+_MARKUP, _CUT = (0.15, 0.1, 0.5), (0.05, 0.03, 0.2)
 
 
 def _markup(run: RunRecord) -> Evidence | None:
-    found = spell(shares(run, "markup", lambda one: one.markup), lambda share: share > _MARKUP, least_of(run))
+    found = frequent(run, "markup", lambda one: one.markup, _MARKUP)
     if found is None:
         return None
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"{100 * found.mean:.0f} % of the episodes contain markup of a chat template that the policy wrote as "
-        "text.",
+        says=f"{100 * found.mean:.0f} % of the episodes{found.of_task} contain markup of a chat template that the "
+        "policy wrote as text.",
         figures={"share with markup": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.markup),
     )
@@ -28,14 +28,15 @@ def _is_cut(one: EpisodeDigest) -> bool:
 
 
 def _cut(run: RunRecord) -> Evidence | None:
-    points = shares(run, "cut_prompt", _is_cut, lambda one: one.cut_prompt is not None) or run.series("prompt/cut")
-    found = spell(points, lambda share: share > _CUT)
+    found = frequent(
+        run, "cut_prompt", _is_cut, _CUT, of=lambda one: one.cut_prompt is not None, otherwise="prompt/cut"
+    )
     if found is None:
         return None
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"{100 * found.mean:.0f} % of the prompts were cut.",
+        says=f"{100 * found.mean:.0f} % of the prompts{found.of_task} were cut.",
         figures={"share cut": found.mean},
         episodes=run.examples(found.since, found.until, _is_cut),
     )
@@ -45,9 +46,11 @@ register(
     RunCheck(
         name="template_wrong",
         title="The chat template does not fit the model",
-        looks_at="the text of the policy: markup such as `<|im_start|>` or `[INST]` as text",
-        rule="in more than 20 % of the episodes of 3 consecutive steps or of an evaluation: if the template fits, "
-        "the model ends its turn with an end token, which is not part of the text",
+        looks_at="the text of the policy: special tokens of chat templates such as `<|im_start|>` or `[INST]`, and "
+        "lines that begin with the name of a role",
+        rule="in more than 15 % of the episodes of 3 steps or of an evaluation, more than 10 % over 5 steps, or more "
+        "than half of the latest episodes of a task: if the template fits, the model ends its turn with an end token, "
+        "which is not part of the text",
         severity="error",
         cause="A base model, or a template of another family of models.",
         change=("--set model.chat_template=chatml", "rstar2 validate --tokens MODEL"),
@@ -60,8 +63,8 @@ register(
         name="prompts_cut",
         title="Prompts are cut",
         looks_at="`cut_prompt` of the episodes, or `prompt/cut` of the step",
-        rule="more than 5 % in 3 consecutive steps: a cut prompt loses the problem or the instructions, and its "
-        "episodes reward guessing",
+        rule="more than 5 % in 3 steps, more than 3 % over 5 steps, or more than 20 % of the latest prompts of a task: "
+        "a cut prompt loses the problem or the instructions, and its episodes reward guessing",
         severity="error",
         cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse such "
         "prompts, other trainers cut them.",

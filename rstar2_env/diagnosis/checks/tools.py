@@ -7,12 +7,12 @@ from collections import Counter
 from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
-from rstar2_env.diagnosis.spells import each_step, least_of, rolling, spell, start_level
+from rstar2_env.diagnosis.spells import each_step, lasting, least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
 """A policy uses the tool if it makes at least ``_USED`` calls per episode at the start. It no longer does if the mean
 over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or below ``_UNUSED`` times the calls at the start."""
-_FAILS, _CALLS = 0.9, 5
+_FAILS, _FAILS_LOW, _CALLS = 0.9, 0.87, 5
 _DOMINATES = 0.5
 
 
@@ -44,7 +44,7 @@ def _statuses(step: StepData) -> Counter[ToolStatus]:
 
 def _fails(run: RunRecord) -> Evidence | None:
     points = each_step(run, "error share", _error_share) or run.series("rollout/tool_error_share")
-    found = spell(points, lambda share: share > _FAILS, least_of(run))
+    found = lasting(points, _FAILS, _FAILS_LOW, least_of(run))
     if found is None:
         return None
     return Evidence(
@@ -56,30 +56,22 @@ def _fails(run: RunRecord) -> Evidence | None:
     )
 
 
-def _dominating(run: RunRecord) -> tuple[str, list[FigurePoint]] | None:
-    """Return the most frequent status other than ``ok``, and its share of each step's calls; ``None`` if all are ok."""
-    total: Counter[ToolStatus] = Counter()
-    steps: list[tuple[int, Counter[ToolStatus]]] = []
-    for step in run.steps:
-        own = step.once("statuses", _statuses)
-        if sum(own.values()) >= _CALLS:
-            steps.append((step.number, own))
-            total += own
-    others = {status: count for status, count in total.items() if status is not ToolStatus.OK}
-    if not others:
-        return None
-    most = max(others, key=lambda status: others[status])
-    return str(most), [(number, own[most] / sum(own.values())) for number, own in steps]
+def _shares_of(run: RunRecord) -> dict[ToolStatus, list[FigurePoint]]:
+    """Return, for each status other than ``ok``, its share of the calls of each step."""
+    steps = [(step.number, step.once("statuses", _statuses)) for step in run.steps]
+    counted = [(number, own, own.total()) for number, own in steps if own.total() >= _CALLS]
+    found = {status for _, own, _ in counted for status in own if status is not ToolStatus.OK}
+    return {status: [(number, own[status] / total) for number, own, total in counted] for status in sorted(found)}
 
 
 def _status(run: RunRecord) -> Evidence | None:
-    dominating = _dominating(run)
-    if dominating is None:
+    spells = {
+        status: lasting(points, _DOMINATES, _DOMINATES, least_of(run)) for status, points in _shares_of(run).items()
+    }
+    named = {status: own for status, own in spells.items() if own is not None}
+    if not named:
         return None
-    status, points = dominating
-    found = spell(points, lambda share: share > _DOMINATES, least_of(run))
-    if found is None:
-        return None
+    status, found = max(named.items(), key=lambda one: (one[1].until is None, one[1].since + len(one[1].values)))
     return Evidence(
         since=found.since,
         until=found.until,
@@ -93,7 +85,7 @@ register(
     RunCheck(
         name="tool_unused",
         title="The policy no longer calls the tool",
-        looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 5 steps",
+        looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 3 steps",
         rule="less than .05 calls an episode or 5 % of the calls at the start, in 3 consecutive means, if the start "
         "had at least .3",
         severity="warning",
@@ -107,8 +99,8 @@ register(
         name="tool_fails",
         title="Tool calls fail",
         looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
-        rule="more than 90 % errors in 3 consecutive steps or in an evaluation with at least 5 calls: a model that "
-        "has not learned the tool yet fails in 30 to 70 % of its calls",
+        rule="more than 90 % errors in 3 steps or in an evaluation with at least 5 calls, or 87 % over 5 steps: a "
+        "model that has not learned the tool yet fails in 30 to 70 % of its calls",
         severity="error",
         cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
         change=("rstar2 sandbox run -c 'print(6 * 7)'", "--set env.dialect=fenced", "rstar2 sft --model MODEL"),
@@ -121,8 +113,8 @@ register(
         name="status_dominates",
         title="One status dominates the tool calls",
         looks_at="the share of each status, except `ok`, in the calls of a step",
-        rule="more than 50 % in 3 consecutive steps or in an evaluation with at least 5 calls: a policy's own "
-        "mistakes are spread over several statuses, so a status that dominates has a single cause",
+        rule="more than 50 % in 3 steps or in an evaluation with at least 5 calls, or on average over 5 steps: a "
+        "policy's own mistakes are spread over several statuses, so a status that dominates has a single cause",
         severity="warning",
         cause="`timeout`, `memory` and `output_limit`: limits of the sandbox; `blocked`: its isolation; `malformed`, "
         "`unknown_tool` and `invalid_arguments`: the dialect; `empty`: programs that do not print.",

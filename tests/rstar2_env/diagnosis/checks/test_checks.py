@@ -158,7 +158,7 @@ def test_adapters_whose_first_steps_are_large_are_not_named() -> None:
 
 @pytest.mark.parametrize(("steps", "named"), [(4, False), (5, True)])
 def test_a_divergence_that_a_few_tokens_raise_for_some_steps_is_not_named(steps: int, named: bool) -> None:
-    run = clean(kl=lambda step: 1.6 if step < SINCE + steps else 0.3)
+    run = clean(kl=lambda step: 1.6 if step < SINCE + steps else 0.15)
     assert (check("kl_runs_away", run) is not None) is named
 
 
@@ -282,10 +282,10 @@ def test_memory_that_grows_is_named_although_it_varies(growth: float, noise: flo
 
 def test_memory_that_grows_fast_is_named_after_fewer_steps() -> None:
     slow, fast = (clean(memory__process_gib=lambda step, by=by: 2.0 + by * step, since=1) for by in (0.02, 0.1))
-    assert first_named("memory_grows", fast) == 20 < first_named("memory_grows", slow)
+    assert first_named("memory_grows", fast) == 13 < first_named("memory_grows", slow)
 
 
-@pytest.mark.parametrize(("problems", "step"), [(1, SINCE + 2), (5, SINCE + 4), (12, 0)])
+@pytest.mark.parametrize(("problems", "step"), [(1, SINCE + 2), (5, SINCE + 2), (12, SINCE + 6), (30, 0)])
 def test_a_sampler_is_stuck_after_as_many_groups_as_tell(problems: int, step: int) -> None:
     run = clean(episode=lambda one, draw: replace(one, problem=f"p{(one.step * 8 + one.group) % problems}"), steps=24)
     assert first_named("sampler_stuck", run) == step

@@ -21,11 +21,13 @@ from ....step.sums import Sums
 
 _SAMPLED = 1 << 16
 """Number of weights in the sample, over all tensors; in float32, the sample has 256 KiB."""
+_STATES, _VALUES = 64, 1 << 10
+"""Number of weights whose optimizer state is sampled, and number of values of each."""
 _STATM = Path("/proc/self/statm")
 
 
 class TrainingState(TrainerCallback):
-    """Adds ``weights/change``, ``optimizer/updates`` and ``memory/process_gib`` to the metrics of each step.
+    """Adds ``weights/change``, figures of the optimizer's state and ``memory/process_gib`` to the metrics of each step.
 
     Args:
         sums: Receives the metrics.
@@ -46,9 +48,11 @@ class TrainingState(TrainerCallback):
         if before is not None and after is not None and before.shape == after.shape:
             size = float(after.norm())
             self._sums.add("weights/change", float((after - before).norm()) / size if size else 0.0)
-        updates = _updates(kwargs.get("optimizer"))
+        updates, second_moment = _of_optimizer(kwargs.get("optimizer"))
         if updates is not None:
             self._sums.add("optimizer/updates", updates)
+        if second_moment is not None:
+            self._sums.add("optimizer/second_moment", second_moment)
         self._sums.add("memory/process_gib", process_gib())
 
 
@@ -69,12 +73,26 @@ def _local(model: Any) -> Iterator[Tensor]:
             yield held.to_local() if hasattr(held, "to_local") else held
 
 
-def _updates(optimizer: Any) -> float | None:
-    """Return the update counter in the optimizer's state; ``None`` if the state does not have one."""
-    states = getattr(optimizer, "state", None) or {}
-    # Every weight counts its own updates; the highest count among the first weights stands for all.
-    counts = [float(own["step"]) for own in list(states.values())[:8] if isinstance(own, dict) and "step" in own]
-    return max(counts) if counts else None
+@torch.no_grad()
+def _of_optimizer(optimizer: Any) -> tuple[float | None, float | None]:
+    """Return the update counter and the mean second moment in an optimizer's state; ``None`` for one it does not have.
+
+    Both are those of a sample of the weights. Every weight counts its own updates, and a resume can lose the state of
+    a part of the weights: the lowest count stands for all.
+    """
+    states = [own for own in (getattr(optimizer, "state", None) or {}).values() if isinstance(own, dict)]
+    sample = states[:: -(-len(states) // _STATES)] if states else []
+    counts = [float(own["step"]) for own in sample if "step" in own]
+    moments = [part for own in sample if (part := _part_of(own.get("exp_avg_sq"))) is not None]
+    return min(counts, default=None), float(torch.cat(moments).mean()) if moments else None
+
+
+def _part_of(moment: Any) -> Tensor | None:
+    """Return evenly spaced values of a moment, in float32; ``None`` if this process holds none."""
+    held = moment.to_local() if hasattr(moment, "to_local") else moment
+    if not isinstance(held, Tensor) or not held.numel():
+        return None
+    return held.reshape(-1)[:: -(-held.numel() // _VALUES)].float()
 
 
 def process_gib() -> float:

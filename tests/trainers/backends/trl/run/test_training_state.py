@@ -51,6 +51,32 @@ def test_the_updates_of_the_optimizer_are_counted_in_its_state() -> None:
     assert [one["optimizer/updates"] for one in recorded(torch.nn.Linear(64, 4), 3)] == [1.0, 2.0, 3.0]
 
 
+@pytest.mark.parametrize("lost", ["half of the states", "the moments"])
+def test_a_resume_that_loses_a_part_of_the_optimizers_state_lowers_a_figure(lost: str) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(3)))
+    sums = Sums()
+    state, optimizer = TrainingState(sums), torch.optim.AdamW(model.parameters(), lr=1e-5)
+    state.on_train_begin(None, None, None, model=model)
+    found = []
+    for step in range(6):
+        if step == 5:
+            for at, own in enumerate(list(optimizer.state)):
+                if lost == "the moments":
+                    optimizer.state[own]["exp_avg_sq"].zero_()
+                elif at % 2:
+                    del optimizer.state[own]
+        optimizer.zero_grad()
+        model(torch.ones(2, 64)).square().mean().backward()
+        optimizer.step()
+        state.on_step_end(None, None, None, model=model, optimizer=optimizer)
+        found.append({name: total / count for name, (total, count) in sums.take().items()})
+    before, after = found[-2:]
+    assert before["optimizer/updates"] == 5
+    assert after["optimizer/updates"] == (1 if lost == "half of the states" else 6)
+    assert (after["optimizer/second_moment"] < before["optimizer/second_moment"] / 2) is (lost == "the moments")
+
+
 def test_the_memory_of_the_process_grows_with_what_it_holds() -> None:
     before = process_gib()
     held = torch.ones(64 << 20)  # 256 MiB
