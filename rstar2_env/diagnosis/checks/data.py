@@ -11,6 +11,9 @@ from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
 _SHARE, _LEAST = 0.05, 20
 _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
+_UNSURE = 3
+"""Number of repeats that problems without ids are assumed to have in addition: with a probability of .05, a family of
+which 3 repeats are expected shows none."""
 
 
 def _duplicates(run: RunRecord) -> Evidence | None:
@@ -55,7 +58,7 @@ def _met_by_chance(drawn: int, different: int) -> float:
     """
     if different >= drawn:
         return 0.0
-    low, high = float(different), float(drawn) ** 2
+    low, high = float(max(1, different)), float(drawn) ** 2
     for _ in range(60):
         size = (low * high) ** 0.5
         low, high = (size, high) if size * (1 - exp(-drawn / size)) < different else (low, size)
@@ -73,7 +76,8 @@ def _contaminated(run: RunRecord) -> Evidence | None:
         drawn += step.once("questions drawn", _number_drawn)
         if len(met) < _LEAST_HELD_OUT or len(met) <= _HELD_OUT * len(held_out):
             continue
-        by_chance = len(held_out) * _met_by_chance(len(names) or drawn, len(different))
+        share = _met_by_chance(len(names), len(different)) if names else _met_by_chance(drawn, len(different) - _UNSURE)
+        by_chance = len(held_out) * share
         if len(met) > by_chance + 3 * sqrt(by_chance):
             return Evidence(
                 since=step.number,

@@ -164,13 +164,13 @@ def slower(factor: Callable[[int], float]) -> Made:
 SHAPES: dict[str, tuple[str, int, Made, Made]] = {
     "a divergence that grows slowly": (
         "kl_runs_away",
-        SINCE + 7,
+        SINCE + 6,
         lambda: clean(kl=lambda step: noisy(0.12 * age(step), step)),
         lambda: clean(kl=lambda step: noisy(0.02 + 0.08 * (1 - math.exp(-age(step) / 5)), step, 0.2)),
     ),
     "a divergence that bursts": (
         "kl_runs_away",
-        SINCE + 6,
+        SINCE + 5,
         lambda: clean(kl=lambda step: 0.25 * 1.3 ** age(step)),
         lambda: clean(kl=lambda step: every_second(step, 3.0) + 0.02),
     ),
@@ -188,7 +188,7 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
     ),
     "a verifier that is slow for one task": (
         "verifier_times_out",
-        SINCE + 6,
+        SINCE + 1,
         lambda: clean(since=1, episode=of_task("primes", 0.6, verdict="timeout")),
         lambda: clean(since=1, episode=of_task("primes", 0.05, verdict="timeout")),
     ),
@@ -206,7 +206,7 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
     ),
     "a sandbox that is away for a few episodes": (
         "sandbox_unavailable",
-        SINCE + 6,
+        SINCE + 5,
         lambda: clean(episode=lambda one, draw: replace(one, end="unavailable") if draw.random() < 0.12 else one),
         lambda: clean(episode=lambda one, draw: replace(one, end="unavailable") if draw.random() < 0.02 else one),
     ),
@@ -222,9 +222,9 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
         memory(lambda step: 3.0 + 0.6 * (step // 5)),
         memory(lambda step: 3.0 + 0.8 * (step >= 8)),
     ),
-    "memory that is given back": (
+    "memory that grows by a share": (
         "memory_grows",
-        26,
+        19,
         memory(lambda step: 4.0 * 1.02**step),
         memory(lambda step: 2.0 + 0.07 * (step % 9)),
     ),
@@ -277,7 +277,7 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
     ),
     "a selector that rejects groups of two": (
         "all_rejected",
-        SINCE + 3,
+        SINCE + 2,
         rejected(2, kept=False),
         rejected(2, kept=True),
     ),
@@ -319,9 +319,9 @@ def test_a_shape_that_looks_alike_is_not_named(name: str) -> None:
     assert first_named(check, made(name, alike)) == 0
 
 
-@pytest.mark.parametrize(("size", "named"), [(12, False), (100_000, False)])
-def test_a_small_family_repeats_held_out_problems_by_chance(size: int, named: bool) -> None:
-    assert (first_named("held_out_in_training", family(size)()) > 0) is named
+@pytest.mark.parametrize("size", [12, 100_000])
+def test_a_small_family_repeats_held_out_problems_by_chance(size: int) -> None:
+    assert first_named("held_out_in_training", family(size)()) == 0
 
 
 @pytest.mark.parametrize(("name", "named"), [("judge", True), ("overlong", False)])
