@@ -301,12 +301,10 @@ class Comparer:
             answer = self._distinct(answer)
         if len(gold) != len(answer):
             return False
-        left = {key(node): node for node in answer} if len({*map(key, answer)}) == len(answer) else {}
-        rest = [node for node in gold if left.pop(key(node), None) is None]
-        found = list(left.values()) if left or len(rest) < len(gold) else list(answer)
+        found = list(answer)
         places = [place(node) for node in found]
         unknown = False
-        for one in rest:
+        for one in gold:
             # Try the nearest value first, so that in equal lists of any length the first attempt matches.
             here = place(one)
             order = sorted(range(len(found)), key=lambda at: abs(places[at] - here))

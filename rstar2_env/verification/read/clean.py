@@ -54,10 +54,7 @@ _IN_DOLLARS = re.compile(r"\s*\$([^$]+)(?<!\\)\$\s*")
 _MAX_TWICE = 120
 """Length of the longest text that may give a number twice, in characters."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-_REASONS = names.word_set(
-    """since because as other only unique final rejected reject extraneous invalid valid must cannot not be negative
-    positive satisfy satisfies satisfied discard discarded does do greater than less even odd prime real"""
-)
+_REASONS = names.LISTS["reasons"]
 """Words that may occur in a remark that gives a reason, after an answer."""
 
 

@@ -11,6 +11,13 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_SECTIONS = re.split(
+    r"\[([a-z ]+)\]\n", re.sub(r"#.*", "", Path(__file__).with_name("vocabulary.txt").read_text(encoding="utf-8"))
+)
+LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
+"""The word lists of ``vocabulary.txt``, by name."""
+
+
 def _pairs(text: str) -> dict[str, str]:
     return {one: other for one, _, other in (pair.partition(":") for pair in text.split())}
 
@@ -71,14 +78,7 @@ LAYOUT_ENVIRONMENTS = word_set(
     "align aligned gathered gather split equation cases center displaymath eqnarray multline math"
 )
 
-WORDS = word_set(
-    """a an and any all are as at be but by can do does each even every exist exists false feet foot for from has have
-    if inch is isn it its least max min most my neither never no none nor not odd of off on one only or other our out
-    over per so some such sum than that the then there they this those three to true two up undefined us was we when
-    where which with yes you yuan am pm cm mm km kg mg ft mi yd lb lbs oz hr hrs mph kph mins gal usd eur dne ml kw
-    kwh rpm sq cu unit units cent cents red acute right zero four five six seven eight nine ten pct big men man day
-    days hour hours ans por par saa now let say car cat dog boy boys girl sun mon tue wed thu fri sat"""
-)
+WORDS = LISTS["short words"]
 """Short runs of letters that are words, not products of variables."""
 
 PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents"})

@@ -12,16 +12,10 @@ import re
 from functools import cache, lru_cache
 from pathlib import Path
 
-from rstar2_env.verification.read.names import DENIALS, word_set
+from rstar2_env.verification.read.names import DENIALS, LISTS, word_set
 from rstar2_env.verification.read.units import read_unit, singular
 
 COUNTED_FILE = Path(__file__).with_name("counted.txt")
-_SECTIONS = re.split(
-    r"\[([a-z ]+)\]\n", re.sub(r"#.*", "", COUNTED_FILE.with_name("vocabulary.txt").read_text("utf-8"))
-)
-LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
-"""The word lists of ``vocabulary.txt``, by name."""
-
 REMARKS = LISTS["remarks"]
 """Words that do not change a number next to them."""
 
