@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,6 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 from vllm_serve import first_weights, policy_folder, vllm_engine, vllm_server  # noqa: F401  # fixtures for every folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-# Runs record themselves as this user's (rstar2_env.core.trust): those of tests not among the user's own.
-_STATE = tempfile.TemporaryDirectory(prefix="rstar2-state-")
-os.environ["XDG_STATE_HOME"] = _STATE.name
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 # A shell starts what it puts into the background with interrupts ignored, and every child inherits that: programs that
@@ -39,6 +35,14 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 pytest_plugins = ["rstar2_env.testing.fixtures", "groups", "benchmark_programs"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def user_state(tmp_path_factory):
+    """Folder in which runs record themselves as this user's (rstar2_env.core.trust): not among the user's own."""
+    folder = tmp_path_factory.mktemp("state")
+    os.environ["XDG_STATE_HOME"] = str(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

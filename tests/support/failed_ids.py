@@ -1,6 +1,6 @@
 """A pytest plugin that writes down which tests failed: one id a line, to the file that ``RSTAR2_FAILED_IDS`` names.
 
-``RSTAR2_PASSED_IDS`` names a file for those that passed. Covered: tests that workers of pytest-xdist ran, and those in
+``RSTAR2_PASSED_IDS`` names a file for those that passed. Covered: tests that workers ran (``workers.py``), and those in
 which a worker died.
 """
 
@@ -17,7 +17,6 @@ PASSED = "RSTAR2_PASSED_IDS"
 def pytest_runtest_logreport(report: Any) -> None:
     """Called for the parts of every test: its set-up, itself, its end."""
     variable = FAILED if report.failed else PASSED if report.passed and report.when == "call" else ""
-    # A worker's reports come to the process that started it too, which writes them.
-    if variable in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
+    if variable in os.environ:
         with Path(os.environ[variable]).open("a") as file:
             file.write(report.nodeid + "\n")

@@ -1,9 +1,7 @@
-"""A plugin that says which tests run on the same worker of pytest-xdist, and in which order.
+"""A plugin that says which tests run in the same worker (``workers.py``), and in which order.
 
 The tests of a file stay together, and so do all tests of what is started once a run (a vLLM server, a Docker engine, a
-Ray cluster), whatever file they are in. The workers know the tests and the controller hands them out, so the workers
-leave a list of groups where it reads it: pytest-xdist itself would write groups into the tests' names, which pytest 9.2
-no longer lets it do.
+Ray cluster), whatever file they are in.
 """
 
 from __future__ import annotations
@@ -12,16 +10,9 @@ import functools
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-try:
-    from xdist.scheduler import LoadScopeScheduling
-except ImportError:  # without pytest-xdist there is one worker
-    LoadScopeScheduling = object
 
 SERVED = {
     "vllm_server": "vllm",
@@ -40,7 +31,6 @@ DURATIONS = "durations.json"
 _ROOT = Path(__file__).resolve().parents[2]
 RECORDED = _ROOT / "tests" / DURATIONS
 """The seconds of long files in the repository, for the first run in a clone; ``passes.py --record`` writes them."""
-_NAME = "rstar2_groups"
 _MENTIONS_SERVED = re.compile("|".join([*(rf"\b{name}\b" for name in SERVED), *(f'"{name}"' for name in PARAMS)]))
 """What the text of a file has whose tests are served."""
 
@@ -118,7 +108,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no worker is left with it at the end; give the controller the groups."""
+    """Begin with what takes longest, so that no worker is left with it at the end."""
     if served_in := config.getoption("served_in"):
         left_out = [
             item
@@ -136,46 +126,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return not early, 0.0 if early else -seconds.get(item.nodeid.partition("::")[0], 0.0)
 
     items.sort(key=place)
-    if hasattr(config, "workerinput"):
-        shared = Path(config.workerinput[_NAME])
-        own = shared.with_suffix(f".{os.getpid()}")
-        own.write_text(json.dumps({item.nodeid: group_of(item) for item in items}), encoding="utf-8")
-        own.replace(shared)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Tell a worker where the groups go."""
-    node.workerinput[_NAME] = str(_groups_file(node.config))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup | None:
-    """Hand out whole groups where ``--dist loadgroup`` was asked for."""
-    return ByGroup(config, log) if config.getoption("dist") == "loadgroup" else None
-
-
-class ByGroup(LoadScopeScheduling):  # type: ignore[misc, valid-type, unused-ignore]
-    """Hands the tests of a group to one worker, the groups in the order of their first tests."""
-
-    _groups: dict[str, str] | None = None
-
-    def _split_scope(self, nodeid: str) -> str:
-        if self._groups is None:
-            self._groups = json.loads(_groups_file(self.config).read_text(encoding="utf-8"))
-        return self._groups[nodeid]
-
-
-_FOLDER = pytest.StashKey[tempfile.TemporaryDirectory]()
-
-
-def _groups_file(config: pytest.Config) -> Path:
-    if _FOLDER not in config.stash:
-        config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="rstar2-tests-")
-    return Path(config.stash[_FOLDER].name) / "groups.json"
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Take the list away."""
-    if _FOLDER in config.stash:
-        config.stash[_FOLDER].cleanup()

@@ -2,8 +2,8 @@
 
 Tests that wait for deadlines wait next to one another, and come first, since CI installs other things meanwhile. Tests
 of trainers compute, with one thread in each worker: more threads of torch than cores wait for one another. The rest
-takes more workers than cores, and collects only what it runs: no worker imports what its tests do not need. Every pass
-runs, whatever the result of the others; the last line counts all tests, and the exit code is 0 if nothing failed.
+takes more workers than cores. Each pass collects only what it runs, and once for all of its workers. Every pass runs,
+whatever the result of the others; the last line counts all tests, and the exit code is 0 if nothing failed.
 
 Each pass leaves its JUnit report in ``build/tests``, and ``durations.json`` there has the seconds of each file of
 tests. The next run begins with the longest files. ``--record`` writes the seconds of long files to
@@ -58,7 +58,7 @@ class Pass:
         select: pytest's expression of markers.
         workers: Worker processes; 0 is pytest's own process.
         threads: Threads that a numeric library may use in each.
-        folder: The only one that is collected: collecting everything costs every worker its time.
+        folder: The only one that is collected.
         served_in: Of this folder, only tests that are served are collected; empty for no such folder.
         lengthy: Whether the files run that ``tests/lengthy.txt`` names.
     """
@@ -162,6 +162,8 @@ def command(one: Pass, rest: Sequence[str], report: Path) -> list[str]:
         "failed_ids",
         "-p",
         "groups",
+        "-p",
+        "workers",
         f"--junitxml={report}",
         "-m",
         one.select,
@@ -171,7 +173,7 @@ def command(one: Pass, rest: Sequence[str], report: Path) -> list[str]:
     if one.served_in:
         found.append(f"--served-in={one.served_in}")
     if one.workers:
-        found += ["-n", str(one.workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
+        found += ["-n", "0", f"--workers={one.workers}"]
     chosen = any(Path(word.partition("::")[0]).exists() for word in rest)
     return [*found, *([] if chosen else [one.folder]), *rest]
 
@@ -260,8 +262,7 @@ def _pytest(
     given = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path, FAILED: str(failed)}
     if passed is not None:
         given[PASSED] = str(passed)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
-    return subprocess.run(words, cwd=ROOT, env={**kept, **given}, timeout=timeout_s).returncode
+    return subprocess.run(words, cwd=ROOT, env={**os.environ, **given}, timeout=timeout_s).returncode
 
 
 def _run_again(names: Sequence[str]) -> list[str]:
