@@ -10,8 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import prepared
 from places import SUPPORT
+from torch_launcher import end, ranks
 
 FACTORS: dict[str, tuple[Any, ...]] = {
     "processes": ("1", "1-some", "2", "2-some", "2-idle"),
@@ -129,15 +129,13 @@ class Running:
 
     def __init__(self, cases: Mapping[Any, Case], folder: Path) -> None:
         self._cases, self._folder = cases, folder
-        self._started: dict[int, list[subprocess.Popen[bytes]]] = {}
+        self._started: dict[int, list[Any]] = {}
 
     def __enter__(self) -> Running:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for process in (one for own in self._started.values() for one in own):
-            process.kill()
-            process.wait()
+        end([process for own in self._started.values() for process in own])
 
     def __getitem__(self, name: Any) -> dict[str, Any]:
         processes = processes_of(self._cases[name])
@@ -157,24 +155,20 @@ class Running:
         return found
 
 
-def _start(cases: Sequence[Case], processes: int, folder: Path) -> list[subprocess.Popen[bytes]]:
+def _start(cases: Sequence[Case], processes: int, folder: Path) -> list[Any]:
     (folder / "cases.json").write_text(json.dumps(cases))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    world = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    here = {
+    variables = {
+        **os.environ,
         "PYTHONPATH": str(SUPPORT),
         "CUDA_VISIBLE_DEVICES": "",
         "ACCELERATE_USE_CPU": "true",
         "OMP_NUM_THREADS": "1",
     }
-    started = []
-    for rank in range(processes):
-        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} | world if processes > 1 else {}
-        with open(folder / f"{rank}.log", "w") as log:
-            command = [sys.executable, str(SUPPORT / "oracle_cases.py"), str(folder / "cases.json"), str(folder)]
-            started.append(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **here, **own}))
-    return started
+    words = [str(SUPPORT / "oracle_cases.py"), str(folder / "cases.json"), str(folder)]
+    if processes > 1:
+        return ranks(words, processes, variables, logs=folder)
+    with open(folder / "0.log", "w") as log:
+        return [prepared.popen(words, env=variables, stdout=log, stderr=log)]
 
 
 def _found(number: int) -> str:

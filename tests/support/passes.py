@@ -2,8 +2,9 @@
 
 Tests that wait for deadlines wait next to one another, and come first, since CI installs other things meanwhile. Tests
 of trainers compute, with one thread in each worker: more threads of torch than cores wait for one another. The rest
-takes more workers than cores. Each pass collects only what it runs, and once for all of its workers. Every pass runs,
-whatever the result of the others; the last line counts all tests, and the exit code is 0 if nothing failed.
+takes more workers than cores. Each pass collects only what it runs, and once for all of its workers (``workers.py``).
+Every pass runs, whatever the result of the others; the last line counts all tests, and the exit code is 0 if nothing
+failed.
 
 Each pass leaves its JUnit report in ``build/tests``, and ``durations.json`` there has the seconds of each file of
 tests. The next run begins with the longest files. ``--record`` writes the seconds of long files to
@@ -28,13 +29,16 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from xml.etree import ElementTree
 
 from failed_ids import FAILED, PASSED
 from groups import DURATIONS, RECORDED
 from places import ROOT, SUPPORT
+from prepared import preparing
 
 _SOME_FAILED, _NO_TESTS = 1, 5
 """pytest's exit codes where tests failed, and where nothing was selected."""
@@ -61,6 +65,7 @@ class Pass:
         folder: The only one that is collected.
         served_in: Of this folder, only tests that are served are collected; empty for no such folder.
         lengthy: Whether the files run that ``tests/lengthy.txt`` names.
+        prepared: Modules that a process imports once, for programs that tests start (``prepared.py``).
     """
 
     name: str
@@ -70,10 +75,15 @@ class Pass:
     folder: str = "tests"
     served_in: str = ""
     lengthy: bool = True
+    prepared: tuple[str, ...] = ()
 
 
 _WAITS = "deadlines and not served"
 _TRAINERS = "tests/trainers"
+_TRAINING = (
+    *(f"rstar2_env.trainers.backends.trl.{name}" for name in ("run.run", "sharded_trainer", "sft_trainer")),
+    "rstar2_env.trainers.demonstration.tiny",
+)
 
 PASSES = {
     one.name: one
@@ -81,7 +91,7 @@ PASSES = {
         Pass("fast", "not slow and not train and not deadlines", 2, 1, lengthy=False),
         Pass("deadlines", f"{_WAITS} and not proof", 6, 1, "tests/rstar2_env/sandbox"),
         Pass("rest", f"not proof and not ({_WAITS})", 6, 1, served_in=_TRAINERS),
-        Pass("trainers", "not served and not proof", 3, 1, _TRAINERS),
+        Pass("trainers", "not served and not proof", 3, 1, _TRAINERS, prepared=_TRAINING),
     )
 }
 """Every test but a proof is in exactly one of the last three. What is served stays with the rest: it starts once."""
@@ -196,7 +206,8 @@ def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
             report = RESULTS / f"{one.name}.xml"
             report.unlink(missing_ok=True)
             began, spent = time.monotonic(), _cpu_seconds()
-            code = _pytest(command(one, rest, report), one.threads, ids)
+            with preparing(one.prepared, _variables(one.threads)) if one.prepared else nullcontext({}) as found:
+                code = _pytest(command(one, rest, report), one.threads, ids, more=found)
             failed |= code not in (0, _SOME_FAILED, _NO_TESTS)
             tally = read(report) if report.exists() else Tally(Counter(error=1))
             whole.add(tally)
@@ -251,18 +262,28 @@ def record_durations() -> None:
 
 
 def _pytest(
-    words: Sequence[str], threads: int, failed: Path, passed: Path | None = None, *, timeout_s: float | None = None
+    words: Sequence[str],
+    threads: int,
+    failed: Path,
+    passed: Path | None = None,
+    *,
+    more: Mapping[str, str] = MappingProxyType({}),
+    timeout_s: float | None = None,
 ) -> int:
     """Run pytest; the ids of tests that failed are added to a file, and those of tests that passed to another.
 
     Raises:
         subprocess.TimeoutExpired: It took longer than ``timeout_s``.
     """
-    path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    given = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path, FAILED: str(failed)}
+    given = {**_variables(threads), FAILED: str(failed), **more}
     if passed is not None:
         given[PASSED] = str(passed)
-    return subprocess.run(words, cwd=ROOT, env={**os.environ, **given}, timeout=timeout_s).returncode
+    return subprocess.run(words, cwd=ROOT, env=given, timeout=timeout_s).returncode
+
+
+def _variables(threads: int) -> dict[str, str]:
+    path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"HF_HUB_OFFLINE": "1", **os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": path}
 
 
 def _run_again(names: Sequence[str]) -> list[str]:

@@ -4,15 +4,12 @@ import gzip
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
 from curves import CLOSE, apart, curve, differing
 from places import SUPPORT
-from torch_launcher import launch
+from torch_launcher import end, launch, ranks
 
 from rstar2_env import trainers
 from rstar2_env.core.run_folder import read_run
@@ -112,7 +109,7 @@ def runs(tmp_path_factory, tiny_model):
         "along": {"sharding": "fsdp2", **ALONG},
     }
     options = {name: options_of(folder / name, tiny_model, **changes) for name, changes in named.items()}
-    stdout = launch(script_in(folder), json.dumps(options))
+    stdout = launch(script_in(folder), json.dumps(options), torchrun=True)
     told = [json.loads(line.partition("RESULT ")[2]) for line in stdout.splitlines() if "RESULT " in line]
     return folder, {name: [said for _, said in sorted(t[1:] for t in told if t[0] == name)] for name in named}
 
@@ -182,29 +179,17 @@ def left(tmp_path_factory, tiny_model):
 
     Without torchrun, which ends what is left on its own machine: on another machine it cannot.
     """
-    ranks, ends = {}, {}
+    started, logs = {}, {}
     try:
         for how in GONE:
-            folder = tmp_path_factory.mktemp(how.name)
+            logs[how] = tmp_path_factory.mktemp(how.name)
             changes = {"env_options": {"signal": int(how)}, "eval": {"every": 0}, "process_timeout_s": 15}
-            options = {"gone": options_of(folder / "run", tiny_model, **changes)}
-            with socket.create_server(("127.0.0.1", 0)) as server:
-                port = server.getsockname()[1]
-            world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-            for rank in ("0", "1"):
-                with open(folder / f"{rank}.log", "w") as log:
-                    ranks[how, rank] = subprocess.Popen(
-                        [sys.executable, str(script_in(folder)), json.dumps(options)],
-                        stdout=log,
-                        stderr=log,
-                        env={**ENVIRONMENT, **world, "RANK": rank, "LOCAL_RANK": rank},
-                    )
-            ends[how] = folder / "0.log"
-        return {how: (ranks[how, "0"].wait(400), log.read_text()) for how, log in ends.items()}
+            options = {"gone": options_of(logs[how] / "run", tiny_model, **changes)}
+            words = [str(script_in(logs[how])), json.dumps(options)]
+            started[how] = ranks(words, 2, ENVIRONMENT, logs=logs[how])
+        return {how: (started[how][0].wait(400), (log / "0.log").read_text()) for how, log in logs.items()}
     finally:
-        for process in ranks.values():
-            process.kill()
-            process.wait()
+        end([process for pair in started.values() for process in pair])
 
 
 @pytest.mark.parametrize(("how", "says"), GONE.items(), ids=["killed", "stopped"])

@@ -1,12 +1,9 @@
 """The ranks of the collecting thread: what they gather, and how a process ends in which they wait in vain."""
 
 import os
-import subprocess
-import sys
-from contextlib import closing
-from socket import socket
 
 import pytest
+from torch_launcher import end, ranks
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
@@ -36,25 +33,11 @@ sys.exit(3)
 
 
 def test_a_thread_that_waits_in_vain_does_not_abort_its_process(tmp_path):
-    with closing(socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
-    run = [sys.executable, "-c", SCRIPT, str(tmp_path / "left")]
-    started = [
-        subprocess.Popen(
-            run,
-            env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in (0, 1)
-    ]
+    started = ranks(["-c", SCRIPT, str(tmp_path / "left")], 2, os.environ)
     try:
         (told, errors), (other, _) = (one.communicate(timeout=200) for one in started)
     finally:
-        for one in started:
-            one.kill()
+        end(started)
     assert told == other == "[(0, 1), (1, 1001)] [2.0, 1.0]\n", errors[-2000:]
     assert "terminate called" not in errors
     assert started[0].returncode == 3, errors[-2000:]

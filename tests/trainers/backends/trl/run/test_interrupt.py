@@ -1,18 +1,15 @@
 """Ctrl-C and SIGTERM in a run: nothing of it is lost, and it goes on where it was."""
 
-import contextlib
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 from types import SimpleNamespace
 
 import pytest
 from letter_env import LetterEnv
 from places import SUPPORT
+from torch_launcher import end, ranks
 from transformers import AutoModelForCausalLM, TrainerCallback
 
 from rstar2_env import trainers
@@ -243,27 +240,13 @@ def on_two_processes(options, number=0, *more):
     Returns:
         Their exit codes and what they said.
     """
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", TWO, json.dumps(options), str(int(number)), *more],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(SUPPORT), **world, "RANK": rank, "LOCAL_RANK": rank},
-        )
-        for rank in ("0", "1")
-    ]
+    words = ["-c", TWO, json.dumps(options), str(int(number)), *more]
+    started = ranks(words, 2, {**os.environ, "PYTHONPATH": str(SUPPORT)})
     try:
-        said = [process.communicate(timeout=800)[1] for process in ranks]
-        return [process.returncode for process in ranks], said
+        said = [process.communicate(timeout=800)[1] for process in started]
+        return [process.returncode for process in started], said
     finally:
-        for process in ranks:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
+        end(started)
 
 
 @pytest.mark.slow
