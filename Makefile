@@ -135,7 +135,7 @@ lint: $(VENV)/.tested
 types: $(VENV)/.tested
 	rm -rf build/types && mkdir -p build/types
 	$(RUN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir build/types .
-	$(PIP) --no-deps --target build/types/site build/types/*.whl
+	$(PIP) --no-deps --no-compile --target build/types/site build/types/*.whl
 	cd build/types && MYPYPATH=site ../../$(RUN)/mypy --config-file ../../pyproject.toml \
 		--python-executable ../../$(RUN)/python -p rstar2_env
 
