@@ -1,5 +1,6 @@
 """A program in a fork of a prepared process runs as in an interpreter of its own, which has imported more."""
 
+import os
 import resource
 import signal
 import subprocess
@@ -61,6 +62,19 @@ def test_it_is_killed_and_its_end_is_told(forks):
     assert process.wait(60) == process.poll() == -signal.SIGKILL
     process.kill()  # its number may be another's now
     assert process.communicate() == ("", "")
+
+
+def test_it_runs_in_the_folder_that_is_given(forks, tmp_path):
+    done = prepared.run(["-c", "import os; print(os.getcwd())"], env={}, cwd=tmp_path, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{tmp_path}\n", "")
+
+
+def test_a_program_that_takes_too_long_is_killed(forks, tmp_path):
+    code = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    with pytest.raises(subprocess.TimeoutExpired):
+        prepared.run(["-c", code], env={}, timeout=3)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_what_one_program_changes_no_other_sees(forks):

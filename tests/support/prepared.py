@@ -42,6 +42,7 @@ def popen(
     stdout: int | IO[Any] | None = None,
     stderr: int | IO[Any] | None = None,
     start_new_session: bool = False,
+    cwd: Path | None = None,
 ) -> Any:
     """Start a Python program, whose output is text.
 
@@ -51,13 +52,14 @@ def popen(
         stdout: As for ``subprocess.Popen``.
         stderr: The same.
         start_new_session: Whether it leads a session of its own.
+        cwd: Its folder; this process's if it is ``None``.
 
     Returns:
         A ``subprocess.Popen``, or a ``Fork``, which has the methods that tests use.
     """
     env = {name: value for name, value in env.items() if name != SOCKET}
     if SOCKET in os.environ:
-        return Fork(words, env=env, stdout=stdout, stderr=stderr, start_new_session=start_new_session)
+        return Fork(words, env, stdout, stderr, start_new_session, cwd)
     return subprocess.Popen(
         [sys.executable, *words],
         env=env,
@@ -65,7 +67,26 @@ def popen(
         stderr=stderr,
         text=True,
         start_new_session=start_new_session,
+        cwd=cwd,
     )
+
+
+def run(
+    words: Sequence[str], *, env: Mapping[str, str], timeout: float, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python program to its end; see ``popen``.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer, and was killed.
+    """
+    process = popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(list(words), process.returncode, out, err)
 
 
 class Fork:
@@ -81,16 +102,17 @@ class Fork:
     def __init__(
         self,
         words: Sequence[str],
-        *,
         env: Mapping[str, str],
         stdout: int | IO[Any] | None,
         stderr: int | IO[Any] | None,
         start_new_session: bool,
+        cwd: Path | None,
     ) -> None:
         self.args = list(words)
         self.returncode: int | None = None
         self._printed: list[IO[str] | None] = [None, None]
-        request = {"words": self.args, "env": dict(env), "folder": os.getcwd(), "session": start_new_session}
+        folder = str(cwd or os.getcwd())
+        request = {"words": self.args, "env": dict(env), "folder": folder, "session": start_new_session}
         with open(os.devnull, "r+b") as nowhere:
             files = [nowhere.fileno()]
             for place, file in enumerate((stdout, stderr)):

@@ -6,9 +6,9 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
+import prepared
 import pytest
 from cli_runner import run
 
@@ -20,16 +20,16 @@ def test_a_signal_ends_a_run_in_order_and_the_configuration_can_be_given_back(ti
     words = ["train", "grpo_roc", "--model", str(tiny_model), "--problems", "arithmetic", "--out", str(out)]
     words += ["--steps", "1000", "--group-size", "2", "--problems-per-step", "2", "--save-every", "1"]
     words += ["--set", "max_episode_tokens=32", "--set", "threads=1"]
-    program = [sys.executable, "-c", "from rstar2_env.cli import main; main()", *words]
-    process = subprocess.Popen(program, stderr=subprocess.PIPE, start_new_session=True)
+    program = ["-c", "from rstar2_env.cli import main; main()", *words]
+    process = prepared.popen(program, env=os.environ, stderr=subprocess.PIPE, start_new_session=True)
     try:
         deadline = time.monotonic() + 400
         while not (out / "checkpoint-1" / "trainer_state.json").exists() and time.monotonic() < deadline:
-            assert process.poll() is None, process.communicate()[1].decode()
+            assert process.poll() is None, process.communicate()[1]
             time.sleep(0.1)
         assert (out / "checkpoint-1" / "trainer_state.json").exists()
         os.killpg(process.pid, number)
-        stderr = process.communicate(timeout=300)[1].decode()
+        stderr = process.communicate(timeout=300)[1]
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

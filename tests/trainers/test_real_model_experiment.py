@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
+import prepared
 import pytest
 from places import BENCHMARKS, ROOT
 
@@ -14,20 +14,20 @@ pytestmark = pytest.mark.train
 
 
 def test_a_tool_policy_and_what_it_needs_are_made_once(tiny_model: Path, tmp_path: Path) -> None:
-    words = [sys.executable, str(BENCHMARKS / "real_model.py"), "experiment", "--model", str(tiny_model)]
+    words = [str(BENCHMARKS / "real_model.py"), "experiment", "--model", str(tiny_model)]
     words += ["--results", str(tmp_path / "results.jsonl"), "--out", str(tmp_path / "runs"), "--seeds", "1"]
     words += ["--only", "base+grpo", "--traces", "16", "--epochs", "1", "--steps", "1", "--groups", "1"]
     words += ["--group-size", "2", "--problems", "2", "--samples", "2", "--max-tokens", "24"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    done = prepared.run(words, cwd=ROOT, env=os.environ, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     results = (tmp_path / "results.jsonl").read_text().splitlines()
     assert [
         f'"policy": "{name}"' in line for name, line in zip(("base", "cold_start", "grpo"), results, strict=True)
     ] == [True] * 3
-    again = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    again = prepared.run(words, cwd=ROOT, env=os.environ, timeout=600)
     assert again.returncode == 0
     assert (tmp_path / "results.jsonl").read_text().splitlines() == results
-    table = [sys.executable, str(BENCHMARKS / "real_model.py"), "table", "--results", str(tmp_path / "results.jsonl")]
-    shown = subprocess.run(table, cwd=ROOT, capture_output=True, text=True, timeout=120).stdout
+    table = [str(BENCHMARKS / "real_model.py"), "table", "--results", str(tmp_path / "results.jsonl")]
+    shown = prepared.run(table, cwd=ROOT, env=os.environ, timeout=120).stdout
     assert "| cold_start | 1 |" in shown
     assert "- grpo - cold_start: success" in shown

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import prepared
 import pytest
 from places import ROOT
 
@@ -116,13 +115,8 @@ def test_only_right_episodes_were_learned_and_both_tails_were_left_out(folder):
 
 def test_killed_in_the_second_round_it_goes_on_and_ends_the_same(folder, tiny_model, tmp_path):
     paths = json.dumps([str(Path(__file__).parent), str(ROOT / "tests/support")])
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), str(tiny_model), paths],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=800,
-    )
+    words = ["-c", KILLED, str(tmp_path), str(tiny_model), paths]
+    killed = prepared.run(words, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=800)
     assert killed.returncode == -9, killed.stderr[-2000:]
     states = states_of(read_run(tmp_path).events)
     assert states["keep-2"].ended

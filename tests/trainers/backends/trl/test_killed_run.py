@@ -3,9 +3,8 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 
+import prepared
 import pytest
 from places import SUPPORT
 
@@ -77,9 +76,9 @@ def run(tmp_path, tiny_model):
             "dies": dies,
             **changes,
         }
-        command = [sys.executable, str(tmp_path / "script.py"), json.dumps(options)]
         environment = {**os.environ, "PYTHONPATH": str(SUPPORT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=800, env=environment, check=False)
+        words = [str(tmp_path / "script.py"), json.dumps(options)]
+        done = prepared.run(words, env=environment, timeout=800)
         return done, read_run(tmp_path / folder)
 
     return started
