@@ -266,7 +266,7 @@ def _regularizers(record: Record) -> Iterator[str]:
         "These terms do not estimate the gradient of the return; each has an objective of its own. The reference model "
         "is the policy with shifted logits. *KL of tokens* is the sum of KL(policy, reference) over the decisions of "
         "an episode, weighted by how often they are reached; *reverse KL* exchanges the two. *KL of episodes* also "
-        "counts that the policy changes which decisions are reached. The table lists the "
+        "includes the effect of the policy on which decisions are reached. The table lists the "
         f"larger of the angles in {' and '.join(f'*{case}*' for case in cases)}.\n"
     )
     yield "| `loss` | " + " | ".join(f"angle to the gradient of {_in_words(aim)}" for aim in aims) + " | estimates |"

@@ -102,7 +102,11 @@ def _answer(lines: Sequence[Line]) -> str:
     return (
         f"`{best}` has the highest success, {means[best]:.3f} (cold start: {before:.3f}). "
         + (f"Not distinguishable from it by their intervals: {_list(order, means)}. " if order else "")
-        + (f"Lower: {_list(sorted(worse, key=lambda recipe: -means[recipe]), means)}." if worse else "")
+        + (
+            f"Lower, by intervals below 0: {_list(sorted(worse, key=lambda recipe: -means[recipe]), means)}."
+            if worse
+            else ""
+        )
     ).strip()
 
 

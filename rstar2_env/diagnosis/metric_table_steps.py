@@ -59,7 +59,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("mask/turn_ends",),
             "share",
-            "Of the last turns that the policy ended itself, the share whose last token ends a turn and has mask 1.",
+            "Share of the last turns that the policy ended itself in which the last token ends a turn and has mask 1.",
             "1.",
         ),
         Metric(
@@ -161,7 +161,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("entropy",),
             "nats",
             "Mean entropy of a token (term `entropy` or `adaptive_entropy`).",
-            "That of `policy/entropy`, which the checks judge.",
+            "The range of `policy/entropy`, which the checks judge.",
         ),
         Metric(
             ("entropy_coef",), "none", "Coefficient of `adaptive_entropy`.", "From 0 to the option `most` of the term."

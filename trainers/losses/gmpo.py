@@ -16,10 +16,10 @@ class Gmpo(CheckedOptions):
     """-A exp(mean of the clipped log-ratios): GMPO (arXiv 2507.20673).
 
     A log-ratio is clipped at ``high`` from above if the advantage is positive, and at ``-low`` from below otherwise,
-    and then averaged over the row. A few tokens with extreme ratios therefore do not dominate the objective, which can
-    happen with PPO's arithmetic mean, and do not exclude the whole row, which can happen with
-    ``ppo_clip:level=sequence``. The bounds apply to the logarithm: the default keeps a ratio in (e^-0.4, e^0.4), as in
-    the paper. Clipped tokens have no gradient. With the aggregation ``seq_mean``, the loss is the paper's objective.
+    and then averaged over the row. A few tokens with extreme ratios therefore neither dominate the objective, as in
+    PPO's arithmetic mean, nor exclude the whole row, as with ``ppo_clip:level=sequence``. The bounds apply to the
+    logarithm: the default keeps a ratio in (e^-0.4, e^0.4), as in the paper. Clipped tokens have no gradient. With the
+    aggregation ``seq_mean``, the loss is the paper's objective.
 
     Args:
         low: The log-ratio is at least -low if the advantage is negative; ``None`` does not clip.

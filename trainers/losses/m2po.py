@@ -22,8 +22,8 @@ _COLUMN = "m2po"
 class M2po(Anchored, CheckedOptions):
     """-ratio A, without the tokens with the largest log-ratios: M2PO (arXiv 2510.01161).
 
-    Of the tokens of the optimizer batch, the one with the largest (log ratio)^2 is excluded, together with tokens of
-    equal value, until the mean of (log ratio)^2 over the other tokens is below ``threshold``. Only outliers are
+    The tokens of the optimizer batch with the largest (log ratio)^2 are excluded one by one (tokens of equal value
+    together), until the mean of (log ratio)^2 over the other tokens is below ``threshold``. Only outliers are
     excluded, and none while the batch is close to the policy; clipping would drop many informative tokens. Use the term
     for rows that are many updates old. The denominator of the ratio is the sampling probability, so the separate
     correction for engine-trainer mismatch is not applied. AReaL counts all tokens, as in the paper's formula; the

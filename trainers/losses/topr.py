@@ -21,7 +21,8 @@ class Topr(Anchored, CheckedOptions):
     (``level=token,anchor=old``).
 
     Args:
-        level: Whether a ratio belongs to a token, a turn or a sequence; it is the product of the ratios of its tokens.
+        level: Whether a ratio belongs to a token, a turn or a sequence; the ratio of a turn or a sequence is the
+            product of the ratios of its tokens.
         anchor: Denominator of the ratio. With ``"sampled"``, the engine's probability, the separate correction for
             engine-trainer mismatch is not applied.
     """

@@ -12,7 +12,7 @@ CAPO = Recipe(
     summary="CAPO: a lower advantage for the tokens of wrong steps, in right and in wrong answers",
     paper="arXiv 2508.02298",
     source="arXiv 2508.02298, the reward, the voting and the ablation of the weights, as quoted in "
-    "zzy20020728/my_obsidian@2a691a5, wiki/papers/xie-2025-capo.md; andyclsr/CAPO@95b8f34 has no code",
+    "zzy20020728/my_obsidian@2a691a5, wiki/papers/xie-2025-capo.md; andyclsr/CAPO@95b8f34 contains no code",
     checked="2026-11-28",
     advantage="capo",
     loss=("ppo_clip:low=0.2,high=0.2",),

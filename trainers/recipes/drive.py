@@ -11,7 +11,7 @@ DRIVE = Recipe(
     name="drive",
     summary="DRIVE: GRPO on all problems, then on a shrinking set of the hardest",
     paper="arXiv 2511.06307",
-    source="abstract of arXiv 2511.06307; model card of tencent/DRIVE-RL; neither states the clip, and "
+    source="the abstract of arXiv 2511.06307; model card of tencent/DRIVE-RL; neither states the clip, and "
     "no released code was found on 2026-11-30",
     checked="2026-11-24",
     selector="all:reject_equal=true",

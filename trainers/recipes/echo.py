@@ -14,8 +14,8 @@ ECHO = Recipe(
     summary="ECHO: GRPO that also trains the policy to predict the answers of tools",
     paper="arXiv 2605.24517",
     source="arXiv 2605.24517, sections 2 to 4 and appendix B; the released code, microsoft/echo-rl, could not be read "
-    "on 2026-11-30; by public notes on its commit f4c3c7e, the term is a mean over the observations of each episode, "
-    "the weight 0.05, and the clip 0.2 on both sides",
+    "on 2026-11-30; according to public notes on its commit f4c3c7e, the term is a mean over the observations of each "
+    "episode, the weight 0.05, and the clip 0.2 on both sides",
     checked="2026-11-30",
     loss=("ppo_clip:low=0.2,high=0.28", "echo:coef=0.05"),
     aggregation="seq_mean",

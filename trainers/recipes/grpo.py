@@ -14,8 +14,8 @@ GRPO = Recipe(
     summary="GRPO as published: the mean over each answer, a symmetric clip, a KL term",
     paper="arXiv 2402.03300",
     source="arXiv 2402.03300, equations 3 and 4, and section 4.2 for the KL weight and the single update; the authors "
-    "released no training code, so verl-project/verl@1dda039b9, compute_grpo_outcome_advantage and kl_penalty_forward "
-    "in verl/trainer/ppo/core_algos.py",
+    "released no training code, so also with verl-project/verl@1dda039b9, compute_grpo_outcome_advantage and "
+    "kl_penalty_forward in verl/trainer/ppo/core_algos.py",
     checked="2026-11-30",
     loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=0.04"),
     aggregation="seq_mean",

@@ -9,7 +9,7 @@ from ..base import TRAINERS, Recipe
 
 GVPO = Recipe(
     name="gvpo",
-    summary="GVPO: fit the rewards that the policy's change implies to the rewards of a group",
+    summary="GVPO: rewards implied by the change of the policy are fitted to the rewards of a group",
     paper="arXiv 2504.19599",
     source="jszkc/GVPO@627aa25, GVPO/run_qwen2-7b_math_gvpo.sh",
     checked="2026-11-24",

@@ -11,7 +11,7 @@ KDRL = Recipe(
     summary="KDRL: GRPO, plus distillation from a teacher on the tokens of wrong answers",
     paper="arXiv 2506.02208",
     source="arXiv 2506.02208, as quoted in the review of the paper at www.themoonlight.io; no released code was found "
-    "on 2026-11-30; a public reimplementation also has k2, and lowers the weight by 5e-5 a step, over 80 steps",
+    "on 2026-11-30; a public reimplementation also uses k2, and lowers the weight by 5e-5 a step, over 80 steps",
     checked="2026-11-30",
     # A group with only wrong answers has no gradient from its rewards, but one from the teacher.
     selector="all",

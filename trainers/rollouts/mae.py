@@ -50,8 +50,8 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
     Args:
         solvers: Number of solvers of a proposed problem; fewer if the group is smaller.
         judge: Source of the scores: the ``"policy"``, or the ``"environment"`` if its ``reset`` accepts a problem.
-        difficulty: ``"mean"``, 1 - the mean score, as in the paper; ``"threshold"``, 1 if the mean score is below 0.7,
-            else 0, as in the released code.
+        difficulty: ``"mean"`` is 1 minus the mean score, as in the paper; ``"threshold"`` is 1 if the mean score is
+            below 0.7, else 0, as in the released code.
         least: Minimum quality of a proposed problem; solvers do not receive a problem of lower quality.
         capacity: Maximum number of good problems that are remembered; the oldest are dropped.
     """

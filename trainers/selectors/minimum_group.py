@@ -17,9 +17,9 @@ from .group_filter import GroupFilter
 class MinimumGroup(GroupFilter):
     """Reject groups that lost too many episodes to infrastructure failures (tinker-cookbook).
 
-    The variance of the mean reward of n episodes, a group's baseline, is the variance of one reward divided by n. A
-    group that lost most of its episodes therefore adds mostly noise, whereas a group that lost a few episodes is worth
-    keeping. Use it if sandboxes or servers fail occasionally.
+    A group's baseline is the mean reward of its n episodes; the variance of this mean is the variance of one reward
+    divided by n. A group that lost most of its episodes therefore adds mostly noise, whereas a group that lost a few
+    episodes is worth keeping. Use it if sandboxes or servers fail occasionally.
 
     Args:
         of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,

@@ -80,7 +80,7 @@ register(
         name="gradient_nan",
         title="The loss or the gradient is not a number",
         looks_at="`loss` and `grad_norm` of every step",
-        rule="one step with a value that is not finite: no step of a working run has one",
+        rule="one step with a value that is not finite: no step of a working run has such a value",
         severity="error",
         cause="An overflow in half precision, or a ratio of probabilities that is not bounded.",
         change=("--set model.dtype=bfloat16", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),

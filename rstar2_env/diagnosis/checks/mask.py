@@ -53,8 +53,8 @@ register(
     RunCheck(
         name="turn_end_untrained",
         title="The token that ends a turn is not trained on",
-        looks_at="`mask/turn_ends`: of the turns that the policy ended, the share whose last token has mask 1 and ends "
-        "a turn",
+        looks_at="`mask/turn_ends`: the share of turns ended by the policy in which the last token ends a turn and has "
+        "mask 1",
         rule="less than 75 % in 3 steps: the share is 1 if the masks are right, and a policy that is not trained to "
         "end its turns no longer ends them",
         severity="error",
