@@ -96,6 +96,14 @@ def test_its_cpu_time_is_counted(monkeypatch):
     assert spent() - before >= 1
 
 
+def test_if_the_prepared_process_has_ended_an_interpreter_starts(monkeypatch):
+    with prepared.preparing([]) as found:
+        monkeypatch.setenv(prepared.SOCKET, found[prepared.SOCKET])
+    with pytest.warns(UserWarning, match="no prepared process answers"):
+        process = start(["-c", "print(5)"])
+    assert process.communicate(timeout=60)[0] == "5\n"
+
+
 def test_without_a_prepared_process_an_interpreter_starts(monkeypatch):
     monkeypatch.delenv(prepared.SOCKET, raising=False)
     process = start(["-c", "import sys; print('colorsys' in sys.modules)"])

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import types
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,7 +60,10 @@ def popen(
     """
     env = {name: value for name, value in env.items() if name != SOCKET}
     if SOCKET in os.environ:
-        return Fork(words, env, stdout, stderr, start_new_session, cwd)
+        try:
+            return Fork(words, env, stdout, stderr, start_new_session, cwd)
+        except (OSError, EOFError) as error:
+            warnings.warn(f"no prepared process answers ({error}): an interpreter starts", stacklevel=2)
     return subprocess.Popen(
         [sys.executable, *words],
         env=env,
@@ -108,6 +112,12 @@ class Fork:
         start_new_session: bool,
         cwd: Path | None,
     ) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(os.environ[SOCKET])
+        except OSError:
+            self._socket.close()
+            raise
         self.args = list(words)
         self.returncode: int | None = None
         self._printed: list[IO[str] | None] = [None, None]
@@ -119,8 +129,6 @@ class Fork:
                 if file == subprocess.PIPE:
                     self._printed[place] = file = tempfile.TemporaryFile("w+")  # noqa: SIM115  # open as long as it is read
                 files.append(nowhere.fileno() if file == subprocess.DEVNULL else _number(file, place + 1))
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.connect(os.environ[SOCKET])
             data = json.dumps(request).encode()
             socket.send_fds(self._socket, [_NUMBER.pack(len(data))], files)
             self._socket.sendall(data)
