@@ -10,7 +10,8 @@ from graders.measured import SOUND, Record, graders, measure
 from graders.planted import FAMILIES, REPORTED
 
 FAMILY_COUNT = 20
-SAMPLE = ("contained", "tolerant", "reward file", "fragile")
+SAMPLE = ("contained", "reward file", "fragile", "whole text")
+"""Families of a sample; the last one was reported in public, and its author did not read the audit."""
 
 
 def test_there_are_twenty_families_and_each_draws_different_graders():
@@ -41,6 +42,7 @@ def test_a_stopped_measurement_continues_with_its_seed_and_a_whole_one_begins_ag
 
 def test_the_families_after_reports_draw_graders_that_compile():
     assert len(REPORTED) == 8
+    assert SAMPLE[-1] in REPORTED
     assert not REPORTED.keys() & FAMILIES.keys()
     for _, source in graders(1, 5, 0, tuple(REPORTED)):
         compile(source, "grader.py", "exec")
