@@ -44,7 +44,7 @@ def _stuck(run: RunRecord) -> Evidence | None:
 def _confined(drawn: Sequence[str], known: int) -> bool:
     """Return whether drawn problems repeat far more often than those of a sampler that uses a part of the data."""
     counts = Counter(drawn)
-    if len(drawn) < _TIMES * len(counts) or known < 2 * len(counts):
+    if not drawn or len(drawn) < _TIMES * len(counts) or known < 2 * len(counts):
         return False
     pairs = sum(count * (count - 1) // 2 for count in counts.values())
     part = max(known / _PART, min(known, 2 * len(counts)))

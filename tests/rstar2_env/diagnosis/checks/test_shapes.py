@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from random import Random
 
 import pytest
@@ -375,3 +375,24 @@ def test_a_gap_that_lowers_the_mean_too_much_is_not_part_of_a_spell() -> None:
 )
 def test_a_trend_is_told_from_noise(values: list[float], least: float, most: float) -> None:
     assert least <= rank_trend(list(values)) <= most
+
+
+UNKNOWN = {one.name: one.default for one in fields(EpisodeDigest) if one.default is not MISSING}
+
+
+@pytest.mark.parametrize("name", sorted(UNKNOWN))
+def test_no_check_fails_if_a_part_of_the_episodes_is_unknown(name):
+    """Logs of other trainers and older runs lack parts; a problem's question, if unknown, cannot replace its id."""
+    unknown = {name: UNKNOWN[name]} | ({"question": ""} if name == "problem" else {})
+    run = clean(steps=12, since=1, episode=lambda one, draw: replace(one, **unknown))
+    without_figures = replace(run, steps=[StepData(step.number, {}, step.episodes) for step in run.steps])
+    assert examine(run).names is not None
+    assert examine(without_figures).names is not None
+
+
+def test_no_check_fails_if_no_episode_was_recorded():
+    """An engine that never answers leaves steps without groups."""
+    run = clean(steps=12)
+    for figures in (True, False):
+        steps = [StepData(step.number, step.figures if figures else {}) for step in run.steps]
+        assert examine(replace(run, steps=steps)).names is not None
