@@ -96,6 +96,17 @@ def test_its_cpu_time_is_counted(monkeypatch):
     assert spent() - before >= 1
 
 
+def test_nothing_is_imported_until_it_is_asked(monkeypatch, capfd):
+    with prepared.preparing(["no_such_module"]):
+        pass
+    assert capfd.readouterr().err == ""
+    with prepared.preparing(["no_such_module"]) as found:
+        monkeypatch.setenv(prepared.SOCKET, found[prepared.SOCKET])
+        with pytest.warns(UserWarning, match="no prepared process answers"):
+            assert start(["-c", "print(5)"]).communicate(timeout=60)[0] == "5\n"
+    assert "No module named 'no_such_module'" in capfd.readouterr().err
+
+
 def test_if_the_prepared_process_has_ended_an_interpreter_starts(monkeypatch):
     with prepared.preparing([]) as found:
         monkeypatch.setenv(prepared.SOCKET, found[prepared.SOCKET])

@@ -25,7 +25,7 @@ import time
 import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -112,27 +112,24 @@ class Fork:
         start_new_session: bool,
         cwd: Path | None,
     ) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        try:
-            self._socket.connect(os.environ[SOCKET])
-        except OSError:
-            self._socket.close()
-            raise
         self.args = list(words)
         self.returncode: int | None = None
         self._printed: list[IO[str] | None] = [None, None]
         folder = str(cwd or os.getcwd())
         request = {"words": self.args, "env": dict(env), "folder": folder, "session": start_new_session}
-        with open(os.devnull, "r+b") as nowhere:
+        with open(os.devnull, "r+b") as nowhere, ExitStack() as opened:
+            self._socket = opened.enter_context(socket.socket(socket.AF_UNIX))
+            self._socket.connect(os.environ[SOCKET])
             files = [nowhere.fileno()]
             for place, file in enumerate((stdout, stderr)):
                 if file == subprocess.PIPE:
-                    self._printed[place] = file = tempfile.TemporaryFile("w+")  # noqa: SIM115  # open as long as it is read
+                    self._printed[place] = file = opened.enter_context(tempfile.TemporaryFile("w+"))
                 files.append(nowhere.fileno() if file == subprocess.DEVNULL else _number(file, place + 1))
             data = json.dumps(request).encode()
             socket.send_fds(self._socket, [_NUMBER.pack(len(data))], files)
             self._socket.sendall(data)
-        self.pid = _NUMBER.unpack(_read(self._socket, _NUMBER.size))[0]
+            self.pid = _NUMBER.unpack(_read(self._socket, _NUMBER.size))[0]
+            opened.pop_all()  # it runs, and needs them
 
     def poll(self) -> int | None:
         """The exit code, or ``None`` while the program runs."""
@@ -203,7 +200,7 @@ def preparing(modules: Sequence[str], variables: Mapping[str, str] = os.environ)
     A program's own variables are set after the imports. What a library reads while it is imported, such as the number
     of threads, is that of these.
 
-    Who asks before everything is imported waits.
+    It imports them when it is first asked for a fork.
     """
     with tempfile.TemporaryDirectory(prefix="rstar2-tests-") as folder:
         place = str(Path(folder) / "socket")
@@ -297,11 +294,14 @@ def main() -> None:
     """Import the modules and fork, then be the program of a fork."""
     ours = {str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     path = [folder for folder in sys.path if folder not in ours]
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    if sys.stdin in select.select([listening, sys.stdin], [], [])[0]:
+        return
     for name in sys.argv[2:]:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    request, files = _serve(socket.socket(fileno=int(sys.argv[1])))
+    request, files = _serve(listening)
     _become(request, files, path)
 
 

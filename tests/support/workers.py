@@ -58,7 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run the tests in workers, if there are to be any."""
     number = session.config.getoption("workers")
-    if not number or session.config.option.collectonly:
+    by_xdist = hasattr(session.config, "workerinput") or session.config.getoption("numprocesses", None)
+    if not number or by_xdist or session.config.option.collectonly:
         return None
     if session.testsfailed:
         raise session.Interrupted(f"{session.testsfailed} errors during collection")
