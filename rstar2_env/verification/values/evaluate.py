@@ -261,6 +261,14 @@ def _remainder(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     return Fraction(calc.whole(args[0], _ANY_SIZE) % divisor)
 
 
+def _in_base(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    digits, base = calc.whole(args[0], _ANY_SIZE), calc.whole(args[1])
+    try:
+        return Fraction(int(str(digits), base))
+    except ValueError:
+        raise UndefinedError from None
+
+
 def _part(take: Callable[[acb], Value]) -> Operation:
     return lambda calc, args: take(to_complex(calc.value(args[0])))
 
@@ -306,6 +314,7 @@ OPERATIONS: dict[str, Operation] = {
     "gcd": lambda calc, args: Fraction(math.gcd(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
     "lcm": lambda calc, args: Fraction(math.lcm(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
     "mod": _remainder,
+    "base": _in_base,
     "max": lambda calc, args: functions.extreme([calc.value(arg) for arg in args], 1),
     "min": lambda calc, args: functions.extreme([calc.value(arg) for arg in args], -1),
     "Re": _part(lambda value: value.real),
