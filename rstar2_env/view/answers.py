@@ -111,7 +111,7 @@ class Answers:
             "model_card": facts.card,
             "metric_names": sorted({name for figures in facts.metrics.values() for name in figures}),
             "episode_figures": cached_figures(index, "figures"),
-            "columns": cached_figures(index, "columns by split"),
+            "columns": cached_figures(index, "columns and values by split"),
         }
 
     def _health(self, run: ViewedRun, facts: RunFacts) -> list[JsonObject]:

@@ -13,6 +13,7 @@ from rstar2_env.view.queries.filters import FIELDS, RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
 MOST_VALUES = 40
+"""Maximum number of values of a filter, in all and for each split."""
 
 _SHOWN = {
     "success": "pass_rate",
@@ -62,7 +63,7 @@ def ratio_sql(name: str, condition: str = "1") -> tuple[str, str]:
 
 
 CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
-    "columns by split": lambda index: columns_of(index),
+    "columns and values by split": lambda index: columns_of(index),
     "figures": lambda index: figures_by_split(index),
     "by_step train": lambda index: figures_by_step(index, "train"),
     "by_step eval": lambda index: figures_by_step(index, "eval"),
@@ -215,7 +216,8 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
     """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters.
 
-    A ``value`` has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split.
+    A ``value`` has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split. Of many
+    values, the ``MOST_VALUES`` most frequent ones in all and in each split are returned.
     """
     found: list[dict[str, Any]] = []
 
@@ -229,7 +231,7 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
         for name in ("split", "end", "reason", "last_status", "after_error", "source"):
             values = _values(db.execute(f"SELECT {name}, split, count(*) FROM episodes GROUP BY 1, 2"))
             if values:
-                add(name, "text", "values", values=values[:MOST_VALUES])
+                add(name, "text", "values", values=_most_frequent(values))
         for name, column in (("task", "task"), ("problem_source", "source"), ("difficulty", "difficulty")):
             values = _values(
                 db.execute(
@@ -238,7 +240,7 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
                 )
             )
             if values:
-                add(name, "text", "values" if len(values) <= MOST_VALUES else "text", values=values[:MOST_VALUES])
+                add(name, "text", "values" if len(values) <= MOST_VALUES else "text", values=_most_frequent(values))
         picked = ", ".join(f"min({FIELDS[name]}), max({FIELDS[name]})" for name in RANGES)
         bounds = db.execute(f"SELECT {picked} FROM episodes e").fetchone()
         for at, name in enumerate(RANGES):
@@ -249,7 +251,7 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
             rows = db.execute(f"SELECT {name}, split, count(*) FROM episodes WHERE {name} != '' GROUP BY 1, 2")
             values = _values((value, split, times) for text, split, times in rows for value in parse_counts(text))
             if values:
-                add(name, "counts", "values", values=values[:MOST_VALUES])
+                add(name, "counts", "values", values=_most_frequent(values))
         add("correct", "flag", "flag")
         if db.execute("SELECT 1 FROM episodes WHERE kept IS NOT NULL LIMIT 1").fetchone():
             add("kept", "flag", "flag")
@@ -283,3 +285,12 @@ def _values(rows: Iterable[tuple[Any, str, int]]) -> list[dict[str, Any]]:
             of_value[split] = of_value.get(split, 0) + episodes
     values = [{"value": value, "count": sum(found.values()), "splits": found} for value, found in splits.items()]
     return sorted(values, key=lambda one: -one["count"])
+
+
+def _most_frequent(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the ``MOST_VALUES`` most frequent values in all and in each split, the most frequent in all first."""
+    chosen = {value["value"] for value in values[:MOST_VALUES]}
+    for split in {split for value in values for split in value["splits"]}:
+        ranked = sorted((value for value in values if split in value["splits"]), key=lambda one: -one["splits"][split])
+        chosen.update(value["value"] for value in ranked[:MOST_VALUES])
+    return [value for value in values if value["value"] in chosen]

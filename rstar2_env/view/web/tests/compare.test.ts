@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { RunRow } from "../src/data/types";
 import { cautions, inWords } from "../src/pages/compare/compare-page";
 import { heldSteps } from "../src/pages/compare/compare-steps";
-import { nothingShared, placesOf, type Sides, stepOptions, wholeLabel, whenOf } from "../src/pages/compare/sides";
+import { nothingShared, placesOf, type Sides, stepOptions, swappedSides, wholeLabel, whenOf } from "../src/pages/compare/sides";
 
 it("says that sides whose difference rounds to no points are the same", () => {
   const said = (difference: number | null) =>
@@ -15,10 +15,23 @@ it("says that sides whose difference rounds to no points are the same", () => {
 it("compares, in an export, the first with the last step of each split", () => {
   const steps = { eval: [0, 4, 8], train: [1, 2, 8] };
   const splits = ["eval", "train"];
-  expect(heldSteps(steps, undefined)).toEqual({ splits, split: "eval", steps: { a_step: "0", b_step: "8" } });
-  expect(heldSteps(steps, "train")).toEqual({ splits, split: "train", steps: { a_step: "1", b_step: "8" } });
-  expect(heldSteps({ eval: [8], train: [1, 8] }, "eval")).toEqual({ splits: ["train"], split: "train", steps: { a_step: "1", b_step: "8" } });
-  expect(heldSteps({ eval: [8], train: [] }, "eval")).toBeNull();
+  expect(heldSteps(steps, {})).toEqual({ splits, split: "eval", steps: { a_step: "0", b_step: "8" } });
+  expect(heldSteps(steps, { split: "train", a_step: "1" })).toEqual({ splits, split: "train", steps: { a_step: "1", b_step: "8" } });
+  expect(heldSteps({ eval: [8], train: [1, 8] }, { split: "eval" })).toEqual({ splits: ["train"], split: "train", steps: { a_step: "1", b_step: "8" } });
+  expect(heldSteps({ eval: [8], train: [] }, { split: "eval" })).toBeNull();
+});
+
+it("swaps, in an export, the two steps of the chosen split", () => {
+  const steps = { eval: [0, 4, 8], train: [1, 2, 8] };
+  expect(heldSteps(steps, { a_step: "8", b_step: "0" })?.steps).toEqual({ a_step: "8", b_step: "0" });
+  expect(heldSteps(steps, { split: "train", a_step: "8", b_step: "0" })?.steps).toEqual({ a_step: "1", b_step: "8" });
+});
+
+it("swaps the shown sides, with the steps that the address leaves out", () => {
+  expect(swappedSides({ a: "x", b: "y", a_step: "3" }, null)).toEqual({ a: "y", b: "x", a_step: "", b_step: "3" });
+  expect(swappedSides({ a: "x", b: "x" }, null)).toBeNull();
+  expect(swappedSides({ a: "x", b: "x" }, { a: "x", b: "x", a_step: "0", b_step: "8" })).toEqual({ a: "x", b: "x", a_step: "8", b_step: "0" });
+  expect(swappedSides({ a: "x", b: "x", a_step: "2" }, { a: "y", b: "y", a_step: "0", b_step: "8" })).toEqual({ a: "x", b: "x", a_step: "", b_step: "2" });
 });
 
 const run = (name: string, kind: RunRow["kind"] = "training") => ({ run: name, name, kind, episodes: { train: 9, eval: 9 } }) as RunRow;

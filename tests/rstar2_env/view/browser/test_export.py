@@ -49,6 +49,11 @@ def test_an_export_shows_every_view_from_disk(from_disk, runs, tmp_path):
     figures = page.get_by_label("Figures of both runs")
     for step in (min(run.evaluated_steps), max(run.evaluated_steps)):
         expect(figures).to_contain_text(f"after step {step}")
+    names = figures.locator("dt")
+    before = names.all_inner_texts()[:2]
+    page.get_by_role("button", name="Swap").click()
+    expect(names.first).to_have_text(before[1])
+    assert names.all_inner_texts()[:2] == before[::-1]
     page.get_by_label("Split").select_option("train")
     trained = [step for step in run.steps if list(run.episodes(step))]
     for step in (min(trained), max(trained)):

@@ -15,7 +15,7 @@ from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.episode_columns import facts_of
 from rstar2_env.view.queries import problems
 from rstar2_env.view.queries.episodes import aggregate_episodes, find_place, list_episodes, page_of
-from rstar2_env.view.queries.figures import columns_of, figures_by_split
+from rstar2_env.view.queries.figures import MOST_VALUES, columns_of, figures_by_split
 from rstar2_env.view.queries.filters import SORTS, words_query
 from rstar2_env.view.queries.groups import list_groups
 from rstar2_env.view.queries.problems import find_problem, list_problems
@@ -86,6 +86,20 @@ def test_the_values_of_a_column_have_the_numbers_of_episodes_that_their_filter_f
             if name != "split":
                 for split in ("train", "eval"):
                     assert one["splits"].get(split, 0) == list_episodes(index, {**chosen, "split": split})["total"]
+
+
+def test_each_split_keeps_its_most_frequent_values(tmp_path):
+    writer = RunWriter(tmp_path / "run")
+    writer.begin({})
+    many, kept = MOST_VALUES + 1, Decision(kept=True)
+    writer.train(
+        1, [[Episode(group=at, problem_id=f"t{at}", task=f"t{at}")] * 2 for at in range(many)], [[kept, kept]] * many
+    )
+    writer.held_out(1, [Episode(group=at, problem_id=f"e{at}", task=f"e{at}") for at in range(many)])
+    with RunIndex(tmp_path / "run", tmp_path / "cache") as opened:
+        opened.refresh()
+        (tasks,) = (column["values"] for column in columns_of(opened) if column["name"] == "task")
+    assert [(one["value"][0], one["count"]) for one in tasks] == [("t", 2)] * MOST_VALUES + [("e", 1)] * MOST_VALUES
 
 
 ORDERED = {

@@ -1,4 +1,5 @@
 /* Comparison of two runs by problem: paired difference, gained and lost problems, links to both episodes. */
+import { useEffect, useState } from "preact/hooks";
 import { path } from "../../data/address";
 import { useDataContext, useLoad } from "../../data/hooks";
 import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
@@ -15,10 +16,11 @@ import { DifferenceTable } from "../overview/difference";
 import type { PageProps } from "../types";
 import { Figure } from "../../ui/figure";
 import { endsOf, heldSteps } from "./compare-steps";
-import { DEFAULT_STEPS, noneIn, nothingShared, placesOf, type Sides, stepOptions, wholeLabel, whenOf } from "./sides";
+import { type Compared, DEFAULT_STEPS, noneIn, nothingShared, placesOf, type Sides, stepOptions, swappedSides, wholeLabel, whenOf } from "./sides";
 
 export function ComparePage({ query }: PageProps) {
   const load = useLoad<Runs>(path("runs"));
+  const [compared, setCompared] = useState<Compared | null>(null);
   useKnownRuns(load.value?.runs.map((row) => row.run) ?? []);
   return (
     <Shown load={load} what="Reading the runs">
@@ -31,8 +33,8 @@ export function ComparePage({ query }: PageProps) {
             <div class="page-head">
               <h1>Compare two runs, or two steps of a run, by problem</h1>
             </div>
-            <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} query={query} />
-            {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">Problems that occur in both runs are compared.</Empty>}
+            <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} swapped={swappedSides(query, compared)} />
+            {a && b ? <ComparedRuns a={a} b={b} query={query} onCompared={setCompared} /> : <Empty title="Choose two runs">Problems that occur in both runs are compared.</Empty>}
           </>
         );
       }}
@@ -40,12 +42,12 @@ export function ComparePage({ query }: PageProps) {
   );
 }
 
-function Choice({ runs, a, b, query }: { runs: RunRow[]; a: string; b: string; query: Record<string, string> }) {
+function Choice({ runs, a, b, swapped }: { runs: RunRow[]; a: string; b: string; swapped: Record<string, string> | null }) {
   const options = [{ value: "", label: "Choose…" }, ...runs.map((row) => ({ value: row.run, label: row.name }))];
   return (
     <div class="toolbar compare-choice">
       <Choose label="First run" value={a} options={options} onChange={(run) => setQuery({ a: run, ...DEFAULT_STEPS })} />
-      <button type="button" class="button" onClick={() => setQuery({ a: b, b: a, a_step: query["b_step"], b_step: query["a_step"] })} disabled={a === b && !query["a_step"] && !query["b_step"]}>
+      <button type="button" class="button" onClick={() => swapped && setQuery(swapped)} disabled={!swapped}>
         <span aria-hidden="true">⇄</span> Swap
       </button>
       <Choose label="Second run" value={b} options={options} onChange={(run) => setQuery({ b: run, ...DEFAULT_STEPS })} />
@@ -59,13 +61,16 @@ interface TwoRuns {
   a: RunRow;
   b: RunRow;
   query: Record<string, string>;
+  /** Called with the sides that are shown. */
+  onCompared: (sides: Compared) => void;
 }
 
-function Compared({ a, b, query }: TwoRuns) {
+function ComparedRuns(props: TwoRuns) {
+  const { a, b, query } = props;
   const { source } = useDataContext();
-  if (source.exported && a.run === b.run) return <HeldSteps a={a} b={b} query={query} />;
+  if (source.exported && a.run === b.run) return <HeldSteps {...props} />;
   const splits = SPLITS.filter((split) => a.episodes[split] > 0 && b.episodes[split] > 0);
-  return <KnownSteps a={a} b={b} query={query} splits={splits} split={splits.find((split) => split === query["split"]) ?? splits[0] ?? "eval"} />;
+  return <KnownSteps {...props} splits={splits} split={splits.find((split) => split === query["split"]) ?? splits[0] ?? "eval"} />;
 }
 
 /** Two sides with the steps of each; by default, two steps of one run are the first and the last. */
@@ -99,7 +104,7 @@ function HeldSteps(props: TwoRuns) {
       {({ steps: heldOut }) => (
         <Shown load={loads.train} what="Reading the steps">
           {({ steps: training }) => {
-            const found = heldSteps({ eval: heldOut, train: training }, props.query["split"]);
+            const found = heldSteps({ eval: heldOut, train: training }, props.query);
             if (!found) return <Empty title="Choose two runs">The exported page contains no two steps of this run to compare.</Empty>;
             const known = found.split === "eval" ? heldOut : training;
             return <Comparison {...props} {...found} known={[known, known]} />;
@@ -118,9 +123,10 @@ interface ComparisonProps extends TwoRuns, Sides {
   steps: { a_step: string; b_step: string };
 }
 
-function Comparison({ query, splits, steps, ...both }: ComparisonProps) {
+function Comparison({ query, splits, steps, onCompared, ...both }: ComparisonProps) {
   const { a, b, split, known } = both;
   const { source } = useDataContext();
+  useEffect(() => onCompared({ a: a.run, b: b.run, ...steps }), [a.run, b.run, steps.a_step, steps.b_step]);
   const asked = { a: a.run, b: b.run, split, ...steps, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
   const one = a.run === b.run;
   const filtered = asked.q !== "" || asked.change !== "";

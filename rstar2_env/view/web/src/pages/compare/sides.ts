@@ -14,6 +14,21 @@ export interface Sides {
 /** Words of an address that leave the steps of both sides to their defaults, which suit the runs and the split. */
 export const DEFAULT_STEPS = { a_step: null, b_step: null };
 
+/** The sides of a comparison: runs by name, and steps, which are empty where they are left to their defaults. */
+export type Compared = {
+  a: string;
+  b: string;
+  a_step: string;
+  b_step: string;
+};
+
+/** Words of an address that swap the sides; null if they are the same. The shown steps count: those of the address can be missing, or left out of an export. */
+export function swappedSides(query: Record<string, string>, shown: Compared | null): Compared | null {
+  const [a, b] = [query["a"] ?? "", query["b"] ?? ""];
+  const steps = shown?.a === a && shown.b === b ? shown : { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
+  return a === b && steps.a_step === steps.b_step ? null : { a: b, b: a, a_step: steps.b_step, b_step: steps.a_step };
+}
+
 /** The last step after step 0 that has episodes of both runs of training; null if there is none. */
 function lastOfBoth({ a, b, known: [ofA, ofB] }: Sides): number | null {
   if (a.kind === "evaluation" || b.kind === "evaluation") return null;

@@ -10,6 +10,7 @@ const ANY: Option = { value: "", label: "Any" };
 const ANSWER: Option[] = [ANY, { value: "1", label: "correct" }, { value: "0", label: "wrong" }];
 const KEPT: Option[] = [ANY, { value: "1", label: "kept" }, { value: "0", label: "dropped" }];
 
+const MOST_OPTIONS = 40;
 const FAILED: Option = { value: "error", label: "any error" };
 /** Filters that are shown even if all episodes with a value have the same. */
 const MAY_BE_ONE = new Set(["reason", "injected", "after_error"]);
@@ -89,7 +90,7 @@ export function Filters({ detail, query }: { detail: RunDetail; query: Record<st
       <div class="toolbar more-filters" id="more-filters" hidden={!open}>
         <TextField label="Problem or its id" value={query["problem_q"] ?? ""} onChange={set("problem_q")} />
         {CHOICES.map((name) => {
-          const options = name === "last" ? withError(valuesOf("last_status", name)) : valuesOf(name, name, name === "after_error" ? afterError : visible);
+          const options = name === "last" ? withError(valuesOf("last_status", name), query[name]) : valuesOf(name, name, name === "after_error" ? afterError : visible);
           return options.length > (MAY_BE_ONE.has(name) ? 0 : 1) || query[name] ? (
             <Choose key={name} label={FILTERS[name] ?? name} value={query[name] ?? ""} options={[ANY, ...options]} onChange={set(name)} />
           ) : null;
@@ -138,22 +139,27 @@ function words(name: string, value: string): string {
   return named?.label ?? (name === "after_error" ? afterError(value) : visible(value));
 }
 
-function withError(options: Option[]): Option[] {
-  return options.length ? [FAILED, ...options] : [];
+/** Options of a status, with "any error" in front if there are any or if it is chosen: a chosen value must be among the options. */
+export function withError(options: Option[], chosen: string | undefined): Option[] {
+  return options.length || chosen === FAILED.value ? [FAILED, ...options] : [];
 }
 
 /**
- * Options of a filter: the values that occur in the chosen split. Each has the number of episodes that it selects, unless
- * other filters are active: then the number is unknown.
+ * Options of a filter: the most frequent values that occur in the chosen split, and the chosen value. Each has the number of
+ * episodes that it selects, unless other filters are active: then the number is unknown.
  */
 export function optionsOf(values: NonNullable<Column["values"]>, name: string, query: Record<string, string>, label: (value: string) => string = visible): Option[] {
-  const chosen = query["split"] ? query["split"].split(",") : null;
   const known = Object.keys(filtersOf(query)).every((other) => other === name || other === "split");
-  return values.flatMap(({ value, count: all, splits }) => {
-    const found = chosen ? chosen.reduce((sum, split) => sum + (splits[split] ?? 0), 0) : all;
-    if (!value || (!found && query[name] !== value)) return [];
-    return { value, label: known ? `${label(value)} (${count(found)})` : label(value) };
-  });
+  return occurring(values, query["split"], query[name]).map(({ value, found }) => ({ value, label: known ? `${label(value)} (${count(found)})` : label(value) }));
+}
+
+/** The most frequent values that occur in a split (without one, in all), each with its number of episodes there; and the chosen value. */
+export function occurring(values: NonNullable<Column["values"]>, split: string | undefined, chosen: string | undefined): { value: string; found: number }[] {
+  const counted = values.map(({ value, count: all, splits }) => ({ value, found: split ? split.split(",").reduce((sum, one) => sum + (splits[one] ?? 0), 0) : all }));
+  return counted
+    .filter(({ value, found }) => value && (found || value === chosen))
+    .sort((a, b) => b.found - a.found)
+    .filter(({ value }, at) => at < MOST_OPTIONS || value === chosen);
 }
 
 function edge(column: Column | undefined, end: string): string {

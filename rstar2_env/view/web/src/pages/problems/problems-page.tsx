@@ -9,6 +9,7 @@ import { Table, type TableColumn } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
 import type { PageProps } from "../types";
 import { CompareSteps } from "../compare/compare-steps";
+import { occurring } from "../episodes/filters";
 import { RunFrame } from "../run-frame";
 import { Bar, Spark } from "./bar";
 
@@ -33,7 +34,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
   const band = BANDS[query["solved"] ?? ""];
   const asked = { split, q: query["q"] ?? "", task: query["task"] ?? "", sort: query["sort"] ?? "success", min_success: band?.min ?? "", max_success: band?.max ?? "" };
   const rows = useWindowed<ProblemRow>(path("runs", run, "problems"), asked, run);
-  const tasks = detail.columns.find((column) => column.name === "task")?.values ?? [];
+  const tasks = occurring(detail.columns.find((column) => column.name === "task")?.values ?? [], split, query["task"]);
   return (
     <>
       <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
@@ -54,7 +55,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
           <Choose
             label="Task"
             value={query["task"] ?? ""}
-            options={[{ value: "", label: "all" }, ...tasks.filter((one) => one.value).map((one) => ({ value: one.value, label: one.value }))]}
+            options={[{ value: "", label: "all" }, ...tasks.map(({ value }) => ({ value, label: value }))]}
             onChange={(task) => setQuery({ task })}
           />
         )}
