@@ -1,19 +1,17 @@
 """The findings of ``rstar2 diagnose`` for the viewer, computed in the background, once for each state of a run.
 
 The findings of a small run are computed in a thread. Those of a large run are computed in a separate process
-(``python -m rstar2_env.view.queries.findings PATH NAME``): Python runs one thread at a time, so a thread that computes
-for seconds would delay every response of the server.
+(``findings_process``): Python runs one thread at a time, so a thread that computes for seconds would delay every
+response of the server.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import inspect
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -31,6 +29,9 @@ from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.folder import read_folder
+from rstar2_env.view.queries import findings_process
+
+_Look = Callable[[Path, str], dict[str, Any]]
 
 _WAIT_S = 0.3
 """Seconds that a request waits for findings that are being computed, which is enough for most runs."""
@@ -44,9 +45,8 @@ _LONGEST_S = 600.0
 _LARGE_BYTES = 1_000_000
 """Size of a run on disk from which its findings are computed in a process of its own; a thread needs about 1.5 s for
 this size, and the process 0.6 s to start."""
-_NICENESS = 10
-"""Niceness of the process: beside programs that use all cores, it gets about a tenth of a core."""
-_SET_DEATH_SIGNAL = 1
+_NICENESS = 15
+"""Niceness of the process: while other programs use all cores, it gets about a thirtieth of a core."""
 
 
 def findings_of(path: Path, name: str) -> dict[str, Any]:
@@ -111,13 +111,14 @@ class ChildProcess:
         """
         with self._lock:
             self.check_open(name)
+            given = (findings_process.__file__, str(path), name, str(os.getpid()), str(_NICENESS))
             self._process = process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, str(path), name, str(os.getpid())],
+                [sys.executable, "-P", *given],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, sys.path)))},
-                start_new_session=True,  # Ctrl-C in a notebook is not meant for it
+                start_new_session=True,  # Ctrl-C is not meant for it, and its priority is that of a session
             )
         out, err = process.communicate()
         if process.returncode:
@@ -169,14 +170,14 @@ class RunFindings:
 
     Args:
         look: Function that computes the findings of a run, given its path and name. By default ``findings_of``, for a
-            large run in a process of its own.
+            large run in a process of its own, unless the caller waits for them.
         share: Time for which findings of a run in progress are kept, as a multiple of the time that their computation
             took.
     """
 
-    def __init__(self, look: Callable[[Path, str], dict[str, Any]] | None = None, share: float = _SHARE) -> None:
+    def __init__(self, look: _Look | None = None, share: float = _SHARE) -> None:
         self._child = ChildProcess()
-        self._look, self._share = look or self._look_by_size, share
+        self._look, self._share = look, share
         self._lock, self._one = threading.Lock(), threading.Lock()
         self._held: dict[Path, _Held] = {}
 
@@ -210,7 +211,8 @@ class RunFindings:
             kept_s = held.until - time.monotonic() if running and wait_s is not None else 0.0
             if held.state != state and held.done is None and kept_s <= 0:
                 held.done = threading.Event()
-                threading.Thread(target=self._renew, args=(held, path, name, state, stored), daemon=True).start()
+                look = self._look or (self._look_by_size if wait_s is not None else findings_of)
+                threading.Thread(target=self._renew, args=(held, look, path, name, state, stored), daemon=True).start()
             done = held.done
         if done is not None:
             done.wait(wait_s)
@@ -222,9 +224,9 @@ class RunFindings:
         """End a process that computes findings, and compute no further ones."""
         self._child.close()
 
-    def _found(self, path: Path, name: str) -> dict[str, Any]:
+    def _found(self, look: _Look, path: Path, name: str) -> dict[str, Any]:
         self._child.check_open(name)
-        answer = self._look(path, name)
+        answer = look(path, name)
         if answer["failed"]:
             raise _FailedError(answer)
         return answer
@@ -235,6 +237,7 @@ class RunFindings:
     def _renew(
         self,
         held: _Held,
+        look: _Look,
         path: Path,
         name: str,
         state: Any,
@@ -244,7 +247,7 @@ class RunFindings:
             with self._one:
                 began = time.monotonic()
                 try:
-                    answer = stored(lambda: self._found(path, name))
+                    answer = stored(lambda: self._found(look, path, name))
                 except _FailedError as error:
                     answer = error.answer
                 except (Rstar2Error, OSError, ValueError, sqlite3.Error) as error:
@@ -258,20 +261,3 @@ class RunFindings:
                 done, held.done = held.done, None
             if done is not None:
                 done.set()
-
-
-def main(path: str, name: str, parent: str) -> None:
-    """Print the findings of a run as JSON, at low priority; end when the process ``parent`` ends (on Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != int(parent):
-            raise SystemExit("the viewer ended")
-    with contextlib.suppress(OSError):  # some containers refuse it
-        os.nice(_NICENESS)
-    with contextlib.redirect_stdout(sys.stderr):  # where a plugin that prints on import does no harm
-        found = findings_of(Path(path), name)
-    print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -18,7 +18,9 @@ from viewed import write_page
 from rstar2_env.diagnosis import diagnose
 from rstar2_env.view.answers import read_runs
 from rstar2_env.view.queries import findings as module
+from rstar2_env.view.queries import findings_process
 from rstar2_env.view.queries.findings import ChildProcess, RunFindings, findings_of
+from rstar2_env.view.queries.findings_process import lower_priority
 from rstar2_env.view.server import ViewServer
 
 
@@ -95,13 +97,41 @@ def test_a_large_run_is_diagnosed_in_a_process_of_its_own(faulty, monkeypatch):
     expected = findings_of(faulty, "named")
     monkeypatch.setattr(module, "_LARGE_BYTES", 1)
     monkeypatch.setattr(module, "findings_of", lambda path, name: pytest.fail("diagnosed in the viewer's process"))
+    monkeypatch.setattr(module, "_NICENESS", 0)
     findings = RunFindings()
-    assert findings.find(faulty, "named", 1, running=False, wait_s=None) == {**expected, "again_s": None}
+    while (found := findings.find(faulty, "named", 1, running=False))["again_s"] is not None:
+        assert found.keys() == {"again_s"}
+    assert found == {**expected, "again_s": None}
 
 
-def test_a_small_run_needs_no_process(faulty, monkeypatch):
+@pytest.mark.parametrize(("large", "wait_s"), [(10**9, 60), (1, None)])
+def test_a_small_run_and_a_caller_that_waits_need_no_process(faulty, monkeypatch, large, wait_s):
+    monkeypatch.setattr(module, "_LARGE_BYTES", large)
     monkeypatch.setattr(ChildProcess, "findings_of", lambda *given: pytest.fail("started a process"))
-    assert RunFindings().find(faulty, "named", 1, running=False, wait_s=None)["findings"]
+    assert RunFindings().find(faulty, "named", 1, running=False, wait_s=wait_s)["findings"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="the kernel has no sessions with a priority")
+def test_the_process_and_its_session_have_a_low_priority():
+    found = subprocess.run(
+        ["sh", "-c", "nice; cat /proc/self/autogroup"],
+        capture_output=True,
+        text=True,
+        check=True,
+        start_new_session=True,
+        preexec_fn=lambda: lower_priority(15),
+    ).stdout.split()
+    assert int(found[0]) >= 15
+    assert found[-1] == "15"
+
+
+def test_the_process_has_a_low_priority_before_it_imports_the_package(tmp_path):
+    package = tmp_path / "rstar2_env"
+    package.mkdir()
+    (package / "__init__.py").write_text("import os\nraise SystemExit(f'niceness {os.nice(0)}')\n")
+    command = [sys.executable, "-P", "-S", findings_process.__file__, "run", "named", str(os.getpid()), "15"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(tmp_path)})
+    assert int(ran.stderr.removeprefix("niceness ")) >= 15
 
 
 def test_the_process_is_killed_on_close_and_its_run_is_not_reported_as_diagnosed(faulty):
@@ -131,7 +161,7 @@ def test_the_process_is_killed_on_close_and_its_run_is_not_reported_as_diagnosed
 def test_a_failure_is_reported_and_not_stored(faulty, tmp_path, monkeypatch, failure):
     run = shutil.copytree(faulty, tmp_path / "runs" / "faulty")
 
-    def look(self, path, name):
+    def look(path, name):
         if isinstance(failure, str):
             return {**findings_of(path, name), "failed": failure}
         raise failure
@@ -141,7 +171,7 @@ def test_a_failure_is_reported_and_not_stored(faulty, tmp_path, monkeypatch, fai
             return answers.findings(answers.runs()["runs"][0]["run"], wait=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunFindings, "_look_by_size", look)
+        patch.setattr(module, "findings_of", look)
         assert ask()["failed"] == "no luck"
     assert ask()["failed"] == ""
 
@@ -189,11 +219,11 @@ def test_the_next_viewer_reads_stored_findings_until_the_run_or_a_check_changes(
     run = shutil.copytree(faulty, tmp_path / "runs" / "faulty")
     looked = []
 
-    def look(self, path, name):
+    def look(path, name):
         looked.append(name)
         return findings_of(path, name)
 
-    monkeypatch.setattr(RunFindings, "_look_by_size", look)
+    monkeypatch.setattr(module, "findings_of", look)
 
     def ask():
         with read_runs([run], tmp_path / "cache") as answers:

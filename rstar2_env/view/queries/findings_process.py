@@ -1,0 +1,46 @@
+"""The program of the process that computes findings: ``python PATH/findings_process.py RUN NAME PARENT NICENESS``.
+
+It lowers its priority before it imports the package, since the imports alone compute for a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+_SET_DEATH_SIGNAL = 1
+
+
+def lower_priority(niceness: int) -> None:
+    """Add to the niceness of this process, and set that of its session, which no other process may be part of.
+
+    Linux can distribute computing time among sessions first (``sched_autogroup``): then the niceness counts only among
+    the processes of a session.
+    """
+    with contextlib.suppress(OSError):  # some containers refuse it
+        os.nice(niceness)
+    with contextlib.suppress(OSError):  # not Linux, or a kernel without this setting
+        Path("/proc/self/autogroup").write_text(str(niceness))
+
+
+def main(path: str, name: str, parent: str, niceness: str) -> None:
+    """Print the findings of a run as JSON; end when the process ``parent`` ends (on Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != int(parent):
+            raise SystemExit("the viewer ended")
+    lower_priority(int(niceness))
+    with contextlib.redirect_stdout(sys.stderr):  # where a plugin that prints on import does no harm
+        from rstar2_env.view.queries.findings import findings_of
+
+        found = findings_of(Path(path), name)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
