@@ -24,6 +24,8 @@ ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
 or the endpoint refused to answer. Such an episode is not evidence about the model's answer, and is excluded from
 means."""
 _REPLY_ENDS = frozenset(get_args(ReplyEnd))
+_SOURCES: tuple[EpisodeSource, ...] = get_args(EpisodeSource)
+_MESSAGE_KEYS = frozenset(("role", "content"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,18 +294,18 @@ class Episode:
         Raises:
             RecordFormatError: A key is missing, is unknown, or has an invalid value; the message names it.
         """
-        if not isinstance(record, Mapping):
+        if not isinstance(record, (dict, Mapping)):
             raise RecordFormatError(
                 f"Expected the record of an episode, which is a mapping of keys to values, not {record!r}."
             )
         for name in record:
-            if name not in _READERS and name not in _LATER and name not in extra:
+            if name not in _ALL_READERS and name not in extra:
                 known = ", ".join([*_READERS, *_LATER])
                 raise RecordFormatError(f"The record of an episode has the unknown key {name!r}; its keys are {known}.")
         fields: dict[str, Any] = {}
         name = ""
         try:
-            for name, take in ({**_READERS, **_LATER}).items():
+            for name, take in _ALL_READERS.items():
                 if name in record:
                     fields[_FIELDS.get(name, name)] = take(record[name])
                 elif name in _READERS:
@@ -334,14 +336,14 @@ def _shown(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _message(value: Any) -> Message:
-    if not isinstance(value, Mapping) or set(value) != {"role", "content"}:
+    if not isinstance(value, (dict, Mapping)) or value.keys() != _MESSAGE_KEYS:
         raise TypeError(f"expected a message, a mapping with the keys 'role' and 'content', got {str(value)[:100]!r}.")
     return Message(read.text(value["role"]), read.text(value["content"]))
 
 
 def _source(value: Any) -> EpisodeSource:
-    if value not in get_args(EpisodeSource):
-        raise ValueError(f"expected one of {', '.join(get_args(EpisodeSource))}, got {str(value)[:100]!r}.")
+    if value not in _SOURCES:
+        raise ValueError(f"expected one of {', '.join(_SOURCES)}, got {str(value)[:100]!r}.")
     source: EpisodeSource = value
     return source
 
@@ -386,6 +388,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "shown": read.text,
 }
 """Like ``_READERS``, for keys that files of earlier versions lack: if a key is missing, its field gets the default."""
+_ALL_READERS = {**_READERS, **_LATER}
 
 
 Group = Sequence[Episode]

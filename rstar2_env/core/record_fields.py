@@ -13,8 +13,12 @@ T = TypeVar("T")
 
 def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
     """Return a reader that accepts values of a type, described by ``what`` in errors; a bool is not a number."""
+    kinds = frozenset(kind if isinstance(kind, tuple) else (kind,))
 
     def read(value: Any) -> T:
+        if type(value) in kinds:  # the common case, faster than the checks below
+            accepted: T = value
+            return accepted
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise TypeError(f"expected {what}, got {str(value)[:100]!r}.")
         return value
@@ -29,7 +33,7 @@ def or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
 
 def list_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
     """Return a reader that accepts lists whose items ``read`` accepts."""
-    return lambda value: [read(item) for item in instance_of(list, "a list")(value)]
+    return lambda value: [read(item) for item in _list(value)]
 
 
 def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
@@ -39,14 +43,14 @@ def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
 
 def mapping(value: Any) -> dict[str, Any]:
     """Read a JSON object."""
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise TypeError(f"expected an object, got {str(value)[:100]!r}.")
     return dict(value)
 
 
 def decimal(value: Any) -> float:
     """Read a number as a float; ``null``, which stands for a number that is not finite, becomes NaN."""
-    return math.nan if value is None else float(instance_of((int, float), "a number")(value))
+    return math.nan if value is None else float(_number(value))
 
 
 def status(value: Any) -> ToolStatus:
@@ -60,3 +64,5 @@ def status(value: Any) -> ToolStatus:
 text = instance_of(str, "a text")
 number = instance_of(int, "a whole number")
 truth = instance_of(bool, "true or false")
+_number = instance_of((int, float), "a number")
+_list: Callable[[Any], list[Any]] = instance_of(list, "a list")

@@ -70,7 +70,7 @@ class Turn:
             TypeError: A value has the wrong form, or a key is missing or unknown.
             ValueError: A status is not a ``ToolStatus``.
         """
-        if not isinstance(record, Mapping) or set(record) - set(_RARE) != set(_READERS):
+        if not isinstance(record, (dict, Mapping)) or record.keys() - _RARE_KEYS != _READERS.keys():
             raise TypeError(
                 f"expected a step of an episode, a mapping with the keys {', '.join(_READERS)} (optional: "
                 f"{', '.join(_RARE)}), got {str(record)[:100]!r}."
@@ -84,6 +84,7 @@ class Turn:
 
 
 _RARE = ("observation", "entropy", "stale")
+_RARE_KEYS = frozenset(_RARE)
 _READERS: Mapping[str, Any] = {
     "start": read.number,
     "stop": read.number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 
@@ -20,7 +21,6 @@ uses its template correctly never writes markup as text: the tokens that end its
 _PIECES = re.compile(r"\S{1,32}")
 """Pattern of words; a longer word counts as several pieces, since a loop or a language without white space would
 otherwise be a single word."""
-_SPACE = re.compile(r"\s+")
 
 
 def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
@@ -44,7 +44,7 @@ def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
         group=episode.group,
         round=decision.round if decision else 0,
         problem=episode.problem_id,
-        question=digest(_SPACE.sub("", asked).lower()) if asked else "",
+        question=_question_digest(asked),
         task=episode.task,
         seed=episode.seed,
         kept=entry.kept,
@@ -67,6 +67,11 @@ def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
         cut_prompt=entry.more.get("cut_prompt"),
         available=episode.available,
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _question_digest(asked: str) -> str:
+    return digest("".join(asked.split()).lower()) if asked else ""
 
 
 def digest(text: str) -> str:

@@ -140,7 +140,7 @@ def entry_of(record: Any, step: int) -> EpisodeEntry:
     Raises:
         RecordFormatError: A key is missing, or its value has the wrong form.
     """
-    if not isinstance(record, Mapping):
+    if not isinstance(record, (dict, Mapping)):
         raise RecordFormatError(f"Expected an episode, a JSON object, not {str(record)[:100]!r}.")
     own = {name: value for name, value in record.items() if name in _OF_EPISODE}
     if "index" in record:
@@ -148,11 +148,9 @@ def entry_of(record: Any, step: int) -> EpisodeEntry:
     extra = {name: value for name, value in record.items() if name not in own and name != "index"}
     decision = None
     if "kept" in extra:
-        defaults = {"reason": "", "round": 0, "advantage": None, "weighed": {}, "copies": 0}
-        decision = Decision(**_read({**defaults, **extra}, _OF_DECISION, "episode"))
-    member = _read({"member": 0, **extra}, {"member": read.number}, "episode")["member"]
-    known = {"step", "member", *_OF_DECISION}
-    more = {name: value for name, value in extra.items() if name not in known}
+        decision = Decision(**_read({**_DEFAULTS, **extra}, _OF_DECISION, "episode"))
+    member = _read({"member": extra.get("member", 0)}, _OF_MEMBER, "episode")["member"]
+    more = {name: value for name, value in extra.items() if name not in _KNOWN}
     return EpisodeEntry(Episode.from_record(own), step, member, decision, more)
 
 
@@ -179,6 +177,10 @@ _OF_DECISION = {
     "weighed": read.dict_of(read.decimal),
     "copies": read.number,
 }
+_DEFAULTS: Mapping[str, Any] = {"reason": "", "round": 0, "advantage": None, "weighed": {}, "copies": 0}
+"""Values of a decision's keys that files of earlier versions lack."""
+_OF_MEMBER = {"member": read.number}
+_KNOWN = frozenset({"step", *_OF_MEMBER, *_OF_DECISION})
 _OF_TOKENS = {
     "step": read.number,
     "group": read.number,

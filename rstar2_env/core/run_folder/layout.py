@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -57,13 +57,24 @@ def step_file(split: Split, step: int, rank: int) -> str:
     return f"{split}-{step:06d}{f'-rank{rank}' if rank else ''}.jsonl.gz"
 
 
-def step_files(folder: Path) -> Iterator[StepFile]:
-    """Return the step files in a folder, sorted by split, step and process; other files are left out."""
+def step_files(folder: Path, split: str | None = None, step: int | None = None) -> list[StepFile]:
+    """Return the step files in a folder, sorted by split, step and process; other files are left out.
+
+    Args:
+        folder: The folder; a missing one has no files.
+        split: The split whose files are returned; ``None`` for both.
+        step: The step whose files are returned; ``None`` for all.
+    """
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
     found = []
-    for path in folder.glob("*.jsonl*"):
-        if match := _STEP_FILE.fullmatch(path.name):
-            found.append(StepFile(path, match[1], int(match[2]), int(match[3] or 0)))
-    yield from sorted(found, key=lambda file: (file.split, file.step, file.rank))
+    for name in names:
+        match = _STEP_FILE.fullmatch(name)
+        if match and split in (None, match[1]) and step in (None, int(match[2])):
+            found.append(StepFile(folder / name, match[1], int(match[2]), int(match[3] or 0)))
+    return sorted(found, key=lambda file: (file.split, file.step, file.rank))
 
 
 def episode_key(split: str, step: int, line: int, rank: int) -> str:

@@ -115,7 +115,7 @@ class Run:
     def steps(self) -> list[int]:
         """Every step with metrics or training episodes, ascending."""
         figures = {_step(line) for line in self.metrics()}
-        return sorted(figures | {file.step for file in step_files(self.path / EPISODES) if file.split == "train"})
+        return sorted(figures | {file.step for file in step_files(self.path / EPISODES, "train")})
 
     def metrics(self) -> list[dict[str, float]]:
         """The metrics as one mapping per step, with the key ``step``; of several lines of a step, later values win.
@@ -187,14 +187,13 @@ class Run:
         """The steps for which ``held_out`` has episodes."""
         if self._file:
             return [0]
-        return sorted({file.step for file in step_files(self.path / EPISODES) if file.split == "eval"})
+        return sorted({file.step for file in step_files(self.path / EPISODES, "eval")})
 
     def tokens(self, step: int) -> list[TokensEntry]:
         """Return the tokens of the rows that a step trained on; empty if the run did not keep them."""
         found: list[TokensEntry] = []
-        for file in step_files(self.path / TOKENS):
-            if (file.split, file.step) == ("train", step):
-                found += _parsed(inside(self.path, file.path), TokensEntry.from_record)
+        for file in step_files(self.path / TOKENS, "train", step):
+            found += _parsed(inside(self.path, file.path), TokensEntry.from_record)
         return sorted(found, key=lambda entry: (entry.group, entry.member))
 
     def placed(
@@ -222,8 +221,7 @@ class Run:
         """Return the episode files of a split and step, each with the number of the process that wrote it."""
         if self._file:
             return [(0, self.path)] if (split, step) == ("eval", 0) else []
-        files = step_files(self.path / EPISODES)
-        chosen = [file for file in files if (file.split, file.step) == (split, step)]
+        chosen = step_files(self.path / EPISODES, split, step)
         return [(file.rank, inside(self.path, file.path)) for file in chosen]
 
     def _place(self, name: str) -> Path:
