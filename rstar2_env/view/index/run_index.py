@@ -30,6 +30,9 @@ from rstar2_env.view.index.schema import WAIT_MS, cache_folder, connect, has_wor
 
 ResultT = TypeVar("ResultT")
 
+_MOST_READERS = 3
+"""Maximum number of concurrent queries of an index."""
+
 
 class RunIndex(Closing):
     """The index of one run. Close it when it is no longer needed; a closed index reopens on use.
@@ -49,11 +52,13 @@ class RunIndex(Closing):
 
     def __init__(self, run: Path, cache: Path | None = None) -> None:
         self.run = run
-        self._lock = threading.Lock()
+        self._places = threading.Semaphore(_MOST_READERS)
+        self._readers: list[sqlite3.Connection] = []
+        self._closed = True
+        self._making: dict[str, threading.Lock] = {}
         self._filling = threading.Lock()
-        self._opening = threading.RLock()  # acquired after the other two locks
+        self._opening = threading.RLock()  # acquired after the other two
         self._claimed: IO[bytes] | None = None
-        self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
         self._filler: Filler | None = None
         self.file = self._choose_file(cache or cache_folder())
@@ -130,14 +135,23 @@ class RunIndex(Closing):
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Within the block, read the database in one transaction, so that all queries see the same state."""
-        with self._lock:
-            if self._reader is None:
-                self._reader = self._open()
-            self._reader.execute("BEGIN")
+        with self._connected() as db:
+            db.execute("BEGIN")
             try:
-                yield self._reader
+                yield db
             finally:
-                self._reader.execute("COMMIT")
+                db.execute("COMMIT")
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Within the block, use a connection that no other thread uses: a long query delays no other one."""
+        with self._places:
+            db = self._readers.pop() if self._readers else self._open()
+            self._closed = False
+            try:
+                yield db
+            finally:
+                self._readers.append(db)
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run one SQL query, and return all rows."""
@@ -147,28 +161,34 @@ class RunIndex(Closing):
     def cached(self, name: str, make: Callable[[], ResultT], state: str | None = None) -> ResultT:
         """Return a result about the whole run, which is stored in the index until the run changes.
 
+        Other threads that need the result meanwhile wait for it.
+
         Args:
             name: Name of the result.
             make: Function that computes the result, which must be JSON-compatible.
             state: State of the run to which the result belongs; ``None`` for the state of the indexed episodes.
         """
-        version = self.version if state is None else state
-        with self.reading() as db:
-            found = db.execute("SELECT value FROM answers WHERE name = ? AND version = ?", (name, version)).fetchone()
-        if found is not None:
-            known: ResultT = json.loads(found[0])
-            return known
-        made = make()
-        with self._lock:
-            if self._reader is not None:
+        with self._opening:
+            making = self._making.setdefault(name, threading.Lock())
+        with making:
+            version = self.version if state is None else state
+            with self.reading() as db:
+                found = db.execute(
+                    "SELECT value FROM answers WHERE name = ? AND version = ?", (name, version)
+                ).fetchone()
+            if found is not None:
+                known: ResultT = json.loads(found[0])
+                return known
+            made = make()
+            if self._closed:
+                return made
+            with self._connected() as db:
                 # Skip it if another process is writing: not worth waiting for.
-                self._reader.execute("PRAGMA busy_timeout = 0")
+                db.execute("PRAGMA busy_timeout = 0")
                 with contextlib.suppress(sqlite3.OperationalError):
-                    self._reader.execute(
-                        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (name, version, json.dumps(made))
-                    )
-                self._reader.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
-        return made
+                    db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (name, version, json.dumps(made)))
+                db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
+            return made
 
     def record(self, file: str, start: int, at: int, length: int) -> dict[str, Any]:
         """Read the record of an episode from one of the run's files.
@@ -213,8 +233,12 @@ class RunIndex(Closing):
 
     def close(self) -> None:
         """Close the connections; the index stays on disk."""
-        with self._filling, self._lock:
-            for resource in (self._reader, self._writer, self._claimed):
+        with self._filling, contextlib.ExitStack() as queries:
+            for _ in range(_MOST_READERS):
+                queries.enter_context(self._places)  # after the queries in progress
+            for resource in (*self._readers, self._writer, self._claimed):
                 if resource is not None:
                     resource.close()
-            self._reader = self._writer = self._filler = self._claimed = None
+            self._readers.clear()
+            self._closed = True
+            self._writer = self._filler = self._claimed = None

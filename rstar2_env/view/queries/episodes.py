@@ -16,7 +16,7 @@ from rstar2_env.core.run_folder.layout import episode_key
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.episode_columns import question_of
 from rstar2_env.view.index.schema import version_of
-from rstar2_env.view.queries.figures import figure_sql, figures_of
+from rstar2_env.view.queries.figures import aggregates, cached_figures
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import (
@@ -53,39 +53,30 @@ def list_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def aggregate_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return figures of the episodes that match a filter, in total and by step.
+    """Return the ``aggregates`` of the episodes that match a filter.
 
     Args:
         index: Index of the run.
         params: Filters (``queries.filters``).
 
-    Returns:
-        ``figures`` as ``figures_of`` returns them, ``None`` without episodes; ``steps``, with the number of
-        ``episodes`` and the share of correct episodes (``success``) at each step.
-
     Raises:
         ConfigurationError: A value is invalid.
     """
+    wanted = read_filter(params)
+    if wanted == read_filter({}):
+        found: dict[str, Any] = cached_figures(index, "aggregates")
+        return found
     with index.reading() as db:
-        wanted = read_filter(params)
         return CACHE.find((index.file, version_of(db), wanted, "aggregates"), lambda: _aggregates(index, db, params))
 
 
 def _aggregates(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, str]) -> dict[str, Any]:
     wanted = read_filter(params)
-    values: tuple[Any, ...] = wanted.values
     if wanted.q:
-        where, values = "id IN (SELECT value FROM json_each(?))", (json.dumps(_cached_ids(index, db, params).tolist()),)
-    elif wanted.where == "1":
-        where = "1"
-    else:
-        where = f"id IN (SELECT e.id FROM {FROM if 'p.' in wanted.where else 'episodes e'} WHERE {wanted.where})"
-    by_step = db.execute(
-        f"SELECT step, count(*), {figure_sql('pass_rate')} FROM episodes WHERE {where} GROUP BY step ORDER BY step",
-        values,
-    ).fetchall()
-    steps, counts, success = (list(column) for column in zip(*by_step, strict=True)) if by_step else ([], [], [])
-    return {"figures": figures_of(db, where, values), "steps": steps, "episodes": counts, "success": success}
+        numbers = json.dumps(_cached_ids(index, db, params).tolist())
+        return aggregates(db, "id IN (SELECT value FROM json_each(?))", (numbers,))
+    tables = FROM if "p." in wanted.where else "episodes e"
+    return aggregates(db, f"id IN (SELECT e.id FROM {tables} WHERE {wanted.where})", wanted.values)
 
 
 def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str, Any]:

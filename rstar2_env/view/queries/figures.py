@@ -69,6 +69,7 @@ CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
     "by_step eval": lambda index: figures_by_step(index, "eval"),
     "answered after a failed call": lambda index: answered_after_error(index),
     "rewarded": lambda index: rewarded_episodes(index),
+    "aggregates": lambda index: aggregates_of_all(index),
 }
 """Queries whose results are cached in the index, by name of the result."""
 
@@ -201,6 +202,32 @@ def last_step(db: sqlite3.Connection, split: str) -> int | None:
     """Return the last step that has episodes of a split; ``None`` if no step has."""
     found: int | None = db.execute("SELECT max(step) FROM episodes WHERE split = ?", (split,)).fetchone()[0]
     return found
+
+
+def aggregates(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any]:
+    """Return figures of the episodes that match a condition, in total and by step.
+
+    Args:
+        db: Connection to the index.
+        where: SQL condition on ``episodes``.
+        values: Values of the condition's parameters.
+
+    Returns:
+        ``figures`` as ``figures_of`` returns them, ``None`` without episodes; ``steps``, with the number of
+        ``episodes`` and the share of correct episodes (``success``) at each step.
+    """
+    by_step = db.execute(
+        f"SELECT step, count(*), {figure_sql('pass_rate')} FROM episodes WHERE {where} GROUP BY step ORDER BY step",
+        values,
+    ).fetchall()
+    steps, counts, success = (list(column) for column in zip(*by_step, strict=True)) if by_step else ([], [], [])
+    return {"figures": figures_of(db, where, values), "steps": steps, "episodes": counts, "success": success}
+
+
+def aggregates_of_all(index: RunIndex) -> dict[str, Any]:
+    """Return the ``aggregates`` of all episodes."""
+    with index.reading() as db:
+        return aggregates(db, "1", ())
 
 
 def figures_by_split(index: RunIndex) -> dict[str, Any]:

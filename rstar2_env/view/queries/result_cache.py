@@ -20,25 +20,37 @@ class ResultCache:
     def __init__(self, most: int) -> None:
         self._most = most
         self._results: OrderedDict[Hashable, Any] = OrderedDict()
+        self._made: dict[Hashable, threading.Event] = {}
         self._lock = threading.Lock()
 
     def find(self, key: Hashable, make: Callable[[], ResultT]) -> ResultT:
-        """Return a cached result, or compute it and cache it.
+        """Return a cached result, or compute it and cache it; other threads that need it meanwhile wait for it.
 
         Args:
             key: Key of the result, which includes the version of the data.
             make: Function that computes the result.
         """
-        with self._lock:
-            if key in self._results:
-                self._results.move_to_end(key)
-                found: ResultT = self._results[key]
-                return found
-        made = make()
-        with self._lock:
-            self._results[key] = made
-            while len(self._results) > self._most:
-                self._results.popitem(last=False)
+        while True:
+            with self._lock:
+                if key in self._results:
+                    self._results.move_to_end(key)
+                    found: ResultT = self._results[key]
+                    return found
+                begun = self._made.get(key)
+                if begun is None:
+                    done = self._made[key] = threading.Event()
+                    break
+            begun.wait()
+        try:
+            made = make()
+            with self._lock:
+                self._results[key] = made
+                while len(self._results) > self._most:
+                    self._results.popitem(last=False)
+        finally:
+            with self._lock:
+                del self._made[key]
+            done.set()
         return made
 
 

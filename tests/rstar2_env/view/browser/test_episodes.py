@@ -61,6 +61,9 @@ def test_a_click_on_a_head_sorts_the_whole_table(look, runs):
     tokens = [entry.episode.policy_tokens for entry in trained(runs)]
     page = look("runs/roc-0/episodes?split=train")
     heads = page.get_by_role("columnheader")
+    expect(page.locator(".aggregates")).to_be_visible()
+    requested = []
+    page.on("request", lambda request: requested.append(request.url))
     page.get_by_role("button", name="Tokens", exact=False).first.click()
     expect(page.get_by_role("columnheader", name="Tokens")).to_have_attribute("aria-sort", "descending")
     at = [text.split()[0] for text in heads.all_inner_texts()].index("Tokens")
@@ -70,6 +73,22 @@ def test_a_click_on_a_head_sorts_the_whole_table(look, runs):
     assert shown == sorted(tokens, reverse=True)[: len(shown)]
     page.get_by_role("button", name="Tokens", exact=False).first.click()
     expect(cells.first).to_have_text(str(min(tokens)))
+    assert any("sort=" in url for url in requested)
+    assert not any("aggregates" in url for url in requested), "the same episodes in another order"
+
+
+def test_episodes_that_are_still_indexed_are_not_summed_up(look):
+    page = look("runs/roc-0/episodes")
+    expect(page.locator(".aggregates")).to_be_visible()
+    page.route("**/roc-0/episodes?*", lambda route: route.fulfill(json={**route.fetch().json(), "partial": True}))
+    requested = []
+    page.on("request", lambda request: requested.append(request.url))
+    page.get_by_label("Answer", exact=True).select_option(label="wrong")
+    expect(page.get_by_role("status").filter(has_text="still indexing")).to_be_visible()
+    page.unroute_all()
+    page.get_by_label("Answer", exact=True).select_option(label="correct")
+    expect(page.locator(".aggregates")).to_contain_text("100% correct")
+    assert [url for url in requested if "aggregates" in url and "correct=0" in url] == []
 
 
 def test_an_episode_shows_its_conversation_calls_answer_and_why_it_was_chosen(look, runs):

@@ -7,6 +7,7 @@ import gzip
 import json
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,44 @@ def test_an_answer_is_kept_until_the_run_changes(tmp_path, index_of):
     writer.train(9, groups_of(9))
     index.refresh()
     assert [index.cached("count", answer) for _ in range(2)] == [1, 1]
+
+
+def test_a_thread_that_asks_meanwhile_gets_the_answer_that_another_makes(tmp_path, index_of):
+    write_run(tmp_path / "run", steps=1)
+    index, found, again = index_of(tmp_path / "run", tmp_path / "cache"), [], threading.Event()
+    other = threading.Thread(target=lambda: found.append(index.cached("a", lambda: again.set() or "again")))
+
+    def make():
+        other.start()
+        assert not again.wait(0.2)
+        return "once"
+
+    assert index.cached("a", make) == "once"
+    other.join(30)
+    assert found == ["once"]
+
+
+def test_an_answer_does_not_open_an_index_that_was_closed_meanwhile(tmp_path, index_of, monkeypatch):
+    write_run(tmp_path / "run", steps=1)
+    index = index_of(tmp_path / "run", tmp_path / "cache")
+
+    def make():
+        index.close()
+        monkeypatch.setattr(index, "_open", lambda: pytest.fail("opened again"))
+        return 1
+
+    assert index.cached("a", make) == 1
+
+
+def test_a_query_does_not_wait_for_a_longer_one(tmp_path, index_of):
+    write_run(tmp_path / "run", steps=1)
+    index, found = index_of(tmp_path / "run", tmp_path / "cache"), []
+    index.refresh()
+    other = threading.Thread(target=lambda: found.extend(index.query("SELECT 1")), daemon=True)
+    with index.reading():
+        other.start()
+        other.join(30)
+        assert found == [(1,)]
 
 
 def test_a_damaged_index_is_made_anew(tmp_path, index_of):

@@ -13,7 +13,7 @@ from rstar2_env.core.run_folder import Decision, RunWriter
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.episode_columns import facts_of
-from rstar2_env.view.queries import problems
+from rstar2_env.view.queries import figures, problems
 from rstar2_env.view.queries.episodes import aggregate_episodes, find_place, list_episodes, page_of
 from rstar2_env.view.queries.figures import MOST_VALUES, columns_of, figures_by_split
 from rstar2_env.view.queries.filters import SORTS, words_query
@@ -338,6 +338,14 @@ def test_aggregates_are_those_of_the_rows_that_a_filter_keeps(index, asked):
     for step, success in zip(steps, found["success"], strict=True):
         here = [row["correct"] for row in counted if row["step"] == step]
         assert success == (sum(here) / len(here) if here else None)
+
+
+def test_aggregates_of_all_episodes_are_computed_once(index, monkeypatch):
+    found = aggregate_episodes(index, {"sort": "-reward"})
+    assert found["figures"]["episodes"] == sum(found["episodes"]) == list_episodes(index, {})["total"]
+    assert index.query("SELECT count(*) FROM answers WHERE name = 'aggregates'") == [(1,)]
+    monkeypatch.setattr(figures, "figures_of", lambda *given: pytest.fail("computed again"))
+    assert aggregate_episodes(index, {"step": ""}) == found
 
 
 def test_a_filter_that_keeps_nothing_has_no_aggregates(index):

@@ -1,5 +1,5 @@
 /* Table of the episodes of a run. */
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { path } from "../../data/address";
 import type { EpisodeRow, RunDetail } from "../../data/types";
 import { many } from "../../format";
@@ -27,6 +27,11 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
   const rows = useWindowed<EpisodeRow>(path("runs", detail.run, "episodes"), { ...filters, sort }, detail.run);
   const columns = useMemo(() => columnsOf(new Set(detail.columns.map((column) => column.name))), [detail.columns]);
   const filtered = Object.keys(filters).length > 0;
+  const filter = JSON.stringify(filters);
+  const known = useRef({ filter: "", total: 0 });
+  if (rows.total !== null) known.current = { filter, total: rows.total };
+  // Figures are requested after the first rows of a run that is indexed completely, and again if the filters change.
+  const found = known.current.filter === filter ? known.current.total : 0;
   return (
     <>
       <Filters detail={detail} query={query} />
@@ -35,9 +40,9 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
         {filtered && rows.total !== null && " found"}
         {rows.partial && ", still indexing"}
       </p>
-      {rows.total ? (
+      {found ? (
         <div class="table-facts">
-          <AggregatesLine detail={detail} filters={filters} />
+          {!rows.partial && <AggregatesLine detail={detail} filters={filters} />}
           <DownloadCsv detail={detail} query={{ ...filters, sort }} />
         </div>
       ) : null}
