@@ -120,9 +120,14 @@ def health_of(
 def _record(kind: str, config: Mapping[str, Any], metrics: Mapping[int, Mapping[str, float | None]]) -> RunRecord:
     record = RunRecord("the run", "sft" if kind == "sft" else "training", config)
     for step, figures in metrics.items():
-        known = {name: math.nan if value is None else value for name, value in figures.items()}
-        held_out = {name.removeprefix(_HELD_OUT): value for name, value in known.items() if name.startswith(_HELD_OUT)}
-        own = {name: value for name, value in known.items() if not name.startswith(_HELD_OUT)}
+        own: dict[str, float] = {}
+        held_out: dict[str, float] = {}
+        for name, value in figures.items():
+            known = math.nan if value is None else value
+            if name.startswith(_HELD_OUT):
+                held_out[name.removeprefix(_HELD_OUT)] = known
+            else:
+                own[name] = known
         if held_out:
             record.evaluations.append(StepData(step, held_out))
         if own:

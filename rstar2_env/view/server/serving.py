@@ -19,6 +19,7 @@ from rstar2_env.view.answers import Answers
 from rstar2_env.view.following import Follower
 from rstar2_env.view.index.schema import cache_folder, remove_old
 from rstar2_env.view.library import Library
+from rstar2_env.view.queries.findings import code_state
 from rstar2_env.view.server.options import ViewOptions
 
 _STOP_S = 3
@@ -62,6 +63,7 @@ class ViewServer(Closing):
         from rstar2_env.view.server.app import build_app
         from rstar2_env.view.server.page import PageFiles
 
+        code_state()  # import the checks before the first request, which would wait for them
         library = Library(roots, cache)
         files = PageFiles(static) if static else PageFiles()
         self._follower = Follower(library)

@@ -12,12 +12,15 @@ import threading
 import pytest
 from made_evaluations import write_counts
 from run_sample import CONFIG, decisions_of, episode, groups_of, write_run
-from viewed import viewed
+from starlette.requests import Request
+from viewed import viewed, write_page
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter, TokensEntry, read_run
 from rstar2_env.view.index import RunIndex
+from rstar2_env.view.queries.findings import code_state
 from rstar2_env.view.server import ViewOptions
+from rstar2_env.view.server.page import PageFiles
 
 _WRITER = """
 import sys
@@ -279,6 +282,24 @@ def test_large_answers_and_files_are_compressed_for_who_accepts_it(tmp_path):
         assert len(packed.body) < len(plain.body) / 4
 
 
+def test_a_large_file_of_the_page_is_compressed_once(tmp_path, monkeypatch):
+    folder = write_page(tmp_path / "page")
+    text = "let a = 1;\n" * 1000
+    (folder / "large.js").write_text(text)
+    files = PageFiles(folder)
+    monkeypatch.setattr(gzip, "compress", lambda *given: pytest.fail("compressed for a request"))
+
+    def served(encoding):
+        headers = [(b"accept-encoding", encoding)]
+        return files.respond(Request({"type": "http", "path": "/large.js", "headers": headers}))
+
+    zipped, plain = served(b"gzip, br"), served(b"br")
+    assert (zipped.headers["content-encoding"], zipped.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert gzip.decompress(zipped.body).decode() == plain.body.decode() == text
+    assert "content-encoding" not in plain.headers
+    assert zipped.headers["etag"] == plain.headers["etag"]
+
+
 def test_figures_of_a_filtered_table_are_answered(tmp_path):
     write_run(tmp_path / "run")
     with viewed(tmp_path / "run", base=tmp_path) as ask:
@@ -338,3 +359,10 @@ def test_a_port_that_is_taken_is_told(tmp_path):
         options = ViewOptions.create("127.0.0.1", ask.port)
         with pytest.raises(ConfigurationError, match=told), viewed(tmp_path / "run", base=tmp_path, options=options):
             pass
+
+
+def test_checks_are_imported_before_the_first_request(tmp_path):
+    code_state.cache_clear()
+    write_run(tmp_path / "run", steps=1)
+    with viewed(tmp_path / "run", base=tmp_path):
+        assert code_state.cache_info().currsize == 1
