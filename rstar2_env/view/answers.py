@@ -105,7 +105,7 @@ class Answers:
             "events": [{**event, "details": event_details(event)} for event in facts.events[-_MOST_EVENTS:]],
             "summary": facts.summary,
             "verdict": facts.verdict,
-            "health": self._health(run, facts),
+            "health": self._health(run, facts, index),
             "sentences": self._sentences(run, facts, index),
             "stages": self._stages(run),
             "model_card": facts.card,
@@ -114,9 +114,15 @@ class Answers:
             "columns": cached_figures(index, "columns and values by split"),
         }
 
-    def _health(self, run: ViewedRun, facts: RunFacts) -> list[JsonObject]:
-        key = ("health", run.path, facts.signature())
-        return self._cache.find(key, lambda: health_of(run.kind, facts.config, facts.metrics))
+    def _health(self, run: ViewedRun, facts: RunFacts, index: RunIndex) -> list[JsonObject]:
+        state = facts.signature()
+
+        def stored() -> list[JsonObject]:
+            return index.cached(
+                "health", lambda: health_of(run.kind, facts.config, facts.metrics), f"{code_state()} {state!r}"
+            )
+
+        return self._cache.find(("health", run.path, state), stored)
 
     def _sentences(self, run: ViewedRun, facts: RunFacts, index: RunIndex) -> list[JsonObject]:
         if run.kind != "training":

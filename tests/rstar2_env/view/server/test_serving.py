@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,10 @@ from viewed import viewed, write_page
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter, TokensEntry, read_run
+from rstar2_env.view import answers
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.findings import code_state
+from rstar2_env.view.queries.health import health_of
 from rstar2_env.view.server import ViewOptions
 from rstar2_env.view.server.page import PageFiles
 
@@ -359,6 +362,26 @@ def test_a_port_that_is_taken_is_told(tmp_path):
         options = ViewOptions.create("127.0.0.1", ask.port)
         with pytest.raises(ConfigurationError, match=told), viewed(tmp_path / "run", base=tmp_path, options=options):
             pass
+
+
+def test_health_is_stored_for_the_next_viewer_until_the_run_changes(tmp_path, monkeypatch):
+    write_run(tmp_path / "run")
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 1, "grad_norm": 0.5}\n')
+    computed = []
+    monkeypatch.setattr(answers, "health_of", lambda *given: computed.append(given) or health_of(*given))
+
+    def ask():
+        with viewed(tmp_path / "run", base=tmp_path) as asker:
+            return asker.json("runs/run")["health"]
+
+    first = ask()
+    assert first
+    assert ask() == first
+    assert len(computed) == 1
+    os.utime(tmp_path / "run" / "metrics.jsonl", ns=(1, 1))
+    ask()
+    assert len(computed) == 2
 
 
 def test_checks_are_imported_before_the_first_request(tmp_path):
