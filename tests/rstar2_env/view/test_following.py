@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from run_sample import groups_of, write_run
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter
-from rstar2_env.view import answers
+from rstar2_env.view import answers, following
 from rstar2_env.view.following import Follower
 from rstar2_env.view.library import Library
 
@@ -44,3 +46,14 @@ def test_runs_that_are_not_read_within_the_time_limit_are_not_shown_in_part(tmp_
     monkeypatch.setattr(Follower, "_update", lambda *given: False)  # as for a run that takes longer
     with pytest.raises(ConfigurationError, match="not read completely"), answers.read_runs([tmp_path], tmp_path / "c"):
         pass
+
+
+def test_the_figures_of_a_run_are_computed_before_clients_learn_that_it_is_indexed(tmp_path, monkeypatch):
+    write_run(tmp_path / "run", steps=1)
+    with closing(Library([tmp_path / "run"], tmp_path / "cache")) as library:
+        follower = Follower(library)
+        run, told = follower.followed("run"), []
+        monkeypatch.setattr(following.figures, "warm_cache", lambda index: told.append(run.complete))
+        assert not follower._update("run", -1)
+        assert follower._update("run", 60)
+        assert (told, run.complete) == ([False], True)
