@@ -27,9 +27,9 @@ class OptimalTokenBaseline(GroupAdvantage):
     episodes and small groups, where a mean over the group leaves much variance. A group with equal rewards has zero
     advantages.
 
-    The paper's B_t includes the episode's own reward, with a weight that depends on its own tokens, which biases the
-    gradient. With ``baseline="others"``, B_t is the mean over the other episodes that have a t-th token, and 0 if there
-    are none; the gradient is unbiased. Groups with equal rewards then have advantages at the last positions.
+    The paper's B_t includes the episode's own reward, with a weight that depends on the episode's tokens; this biases
+    the gradient. With ``baseline="others"``, B_t is the mean over the other episodes that have a t-th token, and 0 if
+    there are none; the gradient is unbiased. Groups with equal rewards then have advantages at the last positions.
 
     Args:
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes

@@ -17,7 +17,7 @@ class RolloutIs(CheckedOptions):
 
     sg is the stop-gradient. The denominator of the ratio is the engine's probability of the token, so no forward pass
     under the sampling weights is needed, and the separate correction for engine-trainer mismatch is not applied. Use
-    the term for rollouts that run ahead of the optimizer. Unlike clipping, it drops tokens outside either bound,
+    the term for rollouts that run ahead of the optimizer. Unlike clipping, the term drops tokens outside either bound,
     independently of their advantage. The bounds are SkyRL's.
 
     Args:

@@ -109,8 +109,8 @@ register(
         name="held_out_in_training",
         title="Held-out problems are trained on",
         looks_at="the texts of the training problems and of the evaluation problems, ignoring white space and case",
-        rule="at least 3 and more than 5 % of the held-out problems, and more than a family would repeat by chance "
-        "whose training problems are drawn as often as those of the run",
+        rule="at least 3 and more than 5 % of the held-out problems, and more than a family of problems would repeat "
+        "by chance after as many draws as in the run",
         severity="error",
         cause="The same file for training and evaluation, or a benchmark that is part of the training data.",
         change=("rstar2 problems decontaminate --problems TRAIN --against HELD_OUT --out clean.jsonl",),

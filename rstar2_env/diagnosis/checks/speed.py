@@ -160,7 +160,7 @@ register(
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first step",
         rule="the mean memory rises from each quarter of the last 12 to 30 steps to the next, by at least a tenth of "
-        "the whole rise, which is 35 % in 12 steps, 10 % in 30, and between these linear: allocators and caches rise "
+        "the whole rise, which must be 35 % in 12 steps, 10 % in 30, and linear in between: allocators and caches rise "
         "once, or rise and fall; a leak does not",
         severity="warning",
         cause="A custom part that keeps references to episodes, or an environment that is not closed.",
