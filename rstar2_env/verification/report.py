@@ -7,7 +7,7 @@ on a terminal (see ``rstar2_env.cli.verify``).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +86,7 @@ def read_pairs(path: Path) -> list[Pair]:
     return pairs
 
 
-_FIELDS = {
+_FIELDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "gold": ("a string or a number", (str, int, float)),
     "pred": ("a string, a number or null", (str, int, float, NoneType)),
     "question": ("a string", (str, NoneType)),
