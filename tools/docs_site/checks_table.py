@@ -31,15 +31,15 @@ and strengths: in real runs of a tiny model, by options, environments, engines o
 are written ([folders](../tests/support/planted_folders.py)). A fault that is planted in a figure, such as the
 entropy, shows that the check reads the figure, not that a real collapse looks like this.
 
-A fault is named in time if its check finds it within 3 steps of the step at which it can be seen, by a rule that was
-fixed before the measurement and uses no threshold of a check. A clean run counts as a false alarm if any check finds
-something after any step. The checks were corrected on one half of the runs (*tried*). The other half (*aside*) has
-randomly drawn seeds and strengths, and was measured after the corrections; its ranges of strengths were chosen when
-the thresholds were known. The set *blind* has other forms of the faults
+A fault is named in time if its check finds it within 3 steps of the first step at which it can be seen. The rule for
+this first step was fixed before the measurement, and uses no threshold of a check. A clean run counts as a false
+alarm if any check finds something after any step. The checks were corrected on one half of the runs (*tried*). The
+other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections; its ranges of
+strengths were chosen when the thresholds were known. The set *blind* has other forms of the faults
 ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py)), which were chosen and
 committed before their author had seen a threshold, except that of `lag_beyond_bound`. An earlier set of this kind
-([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)) was measured once while it was
-blind (*opened-first*, not all runs), and again after checks were corrected on it (*opened*).
+([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)) was measured once while it
+was blind (*opened-first*, not all runs), and again after checks were corrected on it (*opened*).
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """
