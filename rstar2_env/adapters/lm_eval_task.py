@@ -1,4 +1,4 @@
-"""lm-evaluation-harness (``lm-eval`` 0.4): an environment's problems as one of its tasks, graded by the environment.
+"""lm-evaluation-harness (``lm-eval`` 0.4): an environment's problems as a task, graded by the environment.
 
 ``rstar2 export --env ID --to lm-eval`` writes the environment's prompts, the task's YAML, and a ``grade.py`` whose
 ``process_results`` plays the model's text as the only turn of an episode. Covered: the reward, whether the answer is

@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK (``openai-agents`` 0.24): environment tools as its tools, and its agents as players of episodes.
+"""OpenAI Agents SDK (``openai-agents`` 0.24): environment tools as tools of the SDK, and the SDK's agents as players.
 
 Covered: your own agents, with hand-offs and further tools, or a plain agent for an OpenAI-compatible endpoint; several
 messages in one episode; invalid JSON arguments, which reach the environment as a malformed call.

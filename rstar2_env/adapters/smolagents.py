@@ -1,4 +1,4 @@
-"""smolagents (1.26): environment tools as its tools, and its agents as players of episodes.
+"""smolagents (1.26): environment tools as tools of smolagents, and smolagents' agents as players of episodes.
 
 Covered: ``ToolCallingAgent`` and ``CodeAgent``, your own agents or a plain agent for an OpenAI-compatible endpoint;
 several messages in one episode. The argument of ``final_answer`` is a bare answer, so the adapter adds the answer tags

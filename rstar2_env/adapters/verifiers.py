@@ -1,4 +1,4 @@
-"""verifiers (0.4): environments of this package as its taskset, environment and harness.
+"""verifiers (0.4): an environment of this package as a taskset, an environment and a harness of verifiers.
 
 Covered: tasks (one for each seed), the episode, rewards, statuses as metrics, limits. The environment plays the user in
 verifiers' conversation, so verifiers itself creates the token ids, the masks and the graph of messages. verifiers finds

@@ -18,7 +18,7 @@ from rstar2_env.core.stop_request import Stop
 
 @contextmanager
 def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
-    """Within the block, let Ctrl-C request the yielded ``Stop`` instead of raising an exception.
+    """Within the ``with`` block, let Ctrl-C request the yielded ``Stop`` instead of raising an exception.
 
     The first Ctrl-C requests the stop and names the work that is still in flight; the second raises
     ``KeyboardInterrupt``.

@@ -40,7 +40,7 @@ class Stoppable:
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
-        """Within the block, make every coroutine that this thread runs with ``run_blocking`` stoppable by ``stop``."""
+        """Within the ``with`` block, let ``stop`` stop every coroutine that this thread runs with ``run_blocking``."""
         token = _STOPPABLE.set(self)
         try:
             yield

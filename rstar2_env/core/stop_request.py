@@ -48,7 +48,7 @@ class Stop:
 
     @contextmanager
     def flight(self) -> Iterator[None]:
-        """Within the block, count a task as in flight."""
+        """Within the ``with`` block, count a task as in flight."""
         with self._lock:
             self._in_flight += 1
         try:

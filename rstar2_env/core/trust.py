@@ -201,7 +201,7 @@ def own_module(file: str | None) -> None:
 def found(path: Path, values: Any, only: Any = None) -> bool:
     """Check data from a file, such as the options of a run, before it is used.
 
-    Options that this user recorded in the same folder are trusted.
+    Options with which this user began a run are trusted; see ``is_recorded``.
 
     Args:
         path: The file or the folder, for the error message.
@@ -281,7 +281,10 @@ def check_server(part: NamedPart, within: Callable[[Any], Iterable[NamedPart]]) 
 
 
 def record(path: Path, options: Mapping[str, Any]) -> None:
-    """Record that this user began a run with these options in this folder; a failure to write the record is ignored."""
+    """Record that this user began a run with these options at this path, in the current working folder.
+
+    A failure to write the record is ignored.
+    """
     with contextlib.suppress(OSError):
         folder = _state_folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -289,9 +292,9 @@ def record(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def is_recorded(path: Path, options: Any) -> bool:
-    """Whether this user recorded these options of a run for this path, in the folder that is current now.
+    """Whether this user began a run with these options at this path, in the current working folder; see ``record``.
 
-    The current folder counts because the names of code are relative to it.
+    The working folder must be the same because the options may name files of code relative to it.
     """
     return isinstance(options, Mapping) and (_state_folder() / _digest(path, options)).is_file()
 

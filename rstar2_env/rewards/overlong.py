@@ -17,7 +17,7 @@ from rstar2_env.rewards.texts import need_tokens
 class Overlong:
     """A penalty on length: 0 up to ``limit - buffer`` tokens, then linear to ``-factor`` at ``limit``.
 
-    The length counts all tokens after the prompt, including the environment's, as the limit does. The paper uses a
+    The length counts all tokens after the prompt, including the environment's, as the limit does. DAPO uses a
     limit of 20,480 and a buffer of 4,096.
 
     Attributes:

@@ -43,7 +43,7 @@ class Timing:
 
     @contextmanager
     def measure(self, where: Literal["environment", "engine"]) -> Iterator[None]:
-        """Add the duration of the block to ``environment`` or ``engine``."""
+        """Add the duration of the ``with`` block to ``environment`` or ``engine``."""
         begun = time.perf_counter()
         try:
             yield

@@ -46,7 +46,7 @@ class Trial:
     """Result of one attempt to break out of the sandbox.
 
     Attributes:
-        layer: Name, in ``capabilities()``, of the attacked guarantee or mechanism.
+        layer: The attacked guarantee or mechanism, by its name in ``capabilities()``.
         held: Whether the sandbox stopped the attempt.
         detail: Observed status and output of the program.
     """
@@ -91,7 +91,7 @@ def _trial(sandbox: Sandbox, layer: str, code: str, held: Callable[[Outcome], bo
 
 @contextlib.contextmanager
 def _baits() -> Iterator[dict[str, object]]:
-    """Create targets for attacks, outside the sandbox, for the duration of the block.
+    """Create targets for attacks, outside the sandbox, for the duration of the ``with`` block.
 
     Yields:
         ``port`` (of a listening socket), ``path`` (of a file), ``pid`` (of this process), ``mark`` (a unique text).

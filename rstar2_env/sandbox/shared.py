@@ -135,7 +135,7 @@ class SharedSandbox(Sandbox):
 
     @contextlib.contextmanager
     def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
-        """Count a call as in flight within the block. Yield the sandbox and an empty list for the outcomes.
+        """Count a call as in flight within the ``with`` block. Yield the sandbox and an empty list for the outcomes.
 
         The caller adds the outcomes to the list; they show which sessions stay alive.
         """

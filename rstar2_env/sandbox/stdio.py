@@ -74,7 +74,7 @@ class StdioLimits:
 def limited(
     limits: StdioLimits, command: Sequence[str], without: Sequence[str] = ()
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Within the block, provide the command and the environment variables that start a program under limits.
+    """Within the ``with`` block, provide the command and the environment variables that start a program under limits.
 
     Args:
         limits: The limits of the program.

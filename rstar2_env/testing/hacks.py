@@ -57,7 +57,7 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
     Args:
         causes: Keys of ``CAUSES``; ``None`` means all causes.
         count: Number of hacks of each cause.
-        seed: Seed of the generators.
+        seed: Seed of the random draws.
 
     Raises:
         ConfigurationError: A name is not the name of a cause.
@@ -91,7 +91,7 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
 
 
 def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
-    """Grade hacks, and count by cause the hacks that are graded as correct.
+    """Grade hacks, and count the hacks of each cause that are graded as correct.
 
     Args:
         verifier: Any verifier.
@@ -101,7 +101,7 @@ def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
 
 
 def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, seed: int = 0) -> dict[str, HackTally]:
-    """Play hacks in an environment, and count by cause the hacks that earn a reward.
+    """Play hacks in an environment, and count the hacks of each cause that earn a reward.
 
     First the environment's own problems are answered with echoes of their questions. Then each hack of ``hacks`` is
     played on a problem with the hack's gold answer.
@@ -110,7 +110,7 @@ def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, se
         env: A text environment with a dialect; ``reset`` must take ``options={"problem": ...}``.
         problems: Number of the environment's own problems to attack.
         count: Number of hacks of each cause to play.
-        seed: Seed of the problems and of the generators.
+        seed: Seed of the problems and of the generated hacks.
 
     Raises:
         ConfigurationError: The environment has no dialect to write answers in.

@@ -17,7 +17,7 @@ _ADVICE = "draw from the given generator, or from an own generator with a seed"
 
 @contextmanager
 def untouched(case: str = "", advice: str = _ADVICE) -> Iterator[None]:
-    """Require that the block leaves the states of ``random`` and ``numpy.random`` unchanged.
+    """Require that the ``with`` block leaves the states of ``random`` and ``numpy.random`` unchanged.
 
     A random draw changes the state, so this finds both code that seeds the state and code that draws from it.
 

@@ -44,7 +44,7 @@ class StepModelJudge(AskedModel):
         timeout_s: Maximum seconds of one request.
         retries: Maximum number of retries for one critique.
         api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
-        critiques: Number of critiques of an episode; 4 in the paper.
+        critiques: Number of critiques of an episode; 4 in CAPO's paper.
         workers: Number of episodes that are judged concurrently.
     """
 

@@ -1,4 +1,4 @@
-"""``Device``: the data sheet of an accelerator, or the properties of this machine."""
+"""``Device``: the data sheet of an accelerator, or the memory of this machine's CPU."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DEVICES = {
 
 
 def device_of(name: str) -> Device:
-    """Return a device by its name; ``cpu`` is this machine.
+    """Return a device by its name; ``cpu`` stands for this machine's CPU with its main memory.
 
     Raises:
         ConfigurationError: The device is unknown.

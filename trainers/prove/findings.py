@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 PartLevel = Literal["ok", "problem", "skipped", "late"]
-"""Result of a part: ``problem`` means an error or a wrong result, ``late`` that the time limit was reached."""
+"""Result of a part of a proof: ``problem`` means an error or a wrong result, ``late`` that the time was up."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofFigure:
-    """A measured figure of a part, with its expected range.
+    """A measured figure of a part of a proof, with its expected range.
 
     Attributes:
         name: The measured quantity, with its unit.
@@ -78,7 +78,7 @@ class PartFinding:
 
 
 def judged(part: str, note: str, figures: Sequence[ProofFigure]) -> PartFinding:
-    """Return the finding of a part that finished: a problem if a figure marked ``must`` is outside its range.
+    """Return the finding of a finished part of a proof: a problem if a figure marked ``must`` is outside its range.
 
     Args:
         part: Name of the part.

@@ -21,11 +21,11 @@ PARTS = {
     "vllm": ("engines", ("torch", "transformers", "peft", "vllm")),
     "speed": ("machine_speed", ("torch",)),
 }
-"""The parts in the order of their importance: module, and the packages that the part needs."""
+"""The parts of a proof in the order of their importance: the module of each, and the packages that it needs."""
 
 
 def run_part(name: str, model: str | None) -> PartFinding:
-    """Run a part in this process and return its finding; an exception becomes a finding.
+    """Run one part of a proof in this process and return its finding; an exception becomes a finding.
 
     Args:
         name: Name of the part.
@@ -42,10 +42,10 @@ def run_part(name: str, model: str | None) -> PartFinding:
 
 
 def main(name: str, model: str, out: str) -> None:
-    """Run a part and write its finding.
+    """Run one part of a proof (``rstar2 doctor --prove``), and write its ``PartFinding`` to a JSON file.
 
     Args:
-        name: Name of the part.
+        name: Name of the part, a key of ``PARTS``.
         model: Folder of a model; empty for a random one.
         out: The JSON file to write.
     """

@@ -1,4 +1,4 @@
-"""``prove``: runs every part in a separate process, and kills a part that exceeds the time limit.
+"""``prove``: runs every part of a proof in a separate process, and kills a part that exceeds the time limit.
 
 Covered: one machine, with or without accelerators, without a network; packages that are not installed; parts that crash
 or hang, in Python or in a kernel. Not covered: several machines, and reaching a stated accuracy.

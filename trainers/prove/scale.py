@@ -55,7 +55,7 @@ WHOLE = ProofScale(8192, 512, 1024, 28, 151_936, 4096, 64, 256, 8, 2000, 300, 51
 
 
 def device() -> torch.device:
-    """Return the device of a part: an accelerator, or the CPU."""
+    """Return the device on which the parts of a proof run: an accelerator if there is one, else the CPU."""
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 
@@ -65,7 +65,7 @@ def scale() -> ProofScale:
 
 
 def precision() -> torch.dtype:
-    """Return the precision in which the parts compute on this machine."""
+    """Return the precision in which the parts of a proof compute on this machine."""
     return torch.bfloat16 if torch.cuda.is_available() else torch.float32
 
 

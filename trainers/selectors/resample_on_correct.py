@@ -123,8 +123,8 @@ class ResampleOnCorrect(CheckedOptions):
     alone also reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
 
     Args:
-        mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in the paper;
-            ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code;
+        mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in rStar2-Agent's
+            paper; ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code;
             ``"weighted"`` draws like ``"sample"``, but compares each episode with all available episodes of its
             group, and divides the episode's advantage by its probability of being kept. The expected update is then
             that of training on all episodes: the preference for low penalties decides what is trained on, but not what

@@ -110,7 +110,10 @@ class _Steps:
         self._add_tokens(item, place)
 
     def add_message(self, source: str, text: str, *, copied: bool) -> None:
-        """Add a message as a new step; the policy's message joins the step before it if this has only reasoning."""
+        """Add a message as a new step.
+
+        A message of the policy is added to the previous step instead, if that step has only the policy's reasoning.
+        """
         if source == "agent":
             self._reply(copied, lambda step: not {"message", "tool_calls", "observation"} & set(step))
             self.made[-1]["message"] = text

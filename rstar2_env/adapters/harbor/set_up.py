@@ -1,7 +1,7 @@
-"""``RUN`` lines of a Dockerfile that the sandbox runs at the start of an episode, instead of an image.
+"""Decides which ``RUN`` lines of a Dockerfile the sandbox can run at the start of an episode, without an image.
 
-Covered: lines for the shell whose programs are on this machine. Not covered: lines that install packages
-(``packages``), lines that need the network, here-documents, and lines that are JSON or have options of Docker.
+Covered: shell commands, if this machine has the programs that they start. Not covered: lines that install packages
+(``packages``), lines that need the network, here-documents, lines in JSON form, and lines with options of Docker.
 """
 
 from __future__ import annotations

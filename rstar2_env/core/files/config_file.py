@@ -105,10 +105,11 @@ def _overlap(one: str, other: str) -> bool:
 
 @contextmanager
 def naming_files(layers: Sequence[Mapping[str, Any]], full_name: Callable[[str], str] = str) -> Iterator[None]:
-    """Name, in an error about an option, the file that contains the option.
+    """Within the ``with`` block, add a note to each error about an option: the file that contains the option.
 
     Args:
-        layers: Options that the block checks; those of files are ``FileOptions``. Later layers override earlier ones.
+        layers: The options that are checked within the ``with`` block, each a mapping; options from a file are a
+            ``FileOptions``. Later layers override earlier ones.
         full_name: Returns the full name of an option, by which options of two layers are compared.
     """
     try:

@@ -42,7 +42,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 @contextmanager
 def naming_full_disk(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Within the block, convert full-disk errors to a ``DiskFullError`` that names the path."""
+    """Within the ``with`` block, convert full-disk errors to a ``DiskFullError`` that names the path."""
     try:
         yield
     except DiskFullError:

@@ -275,8 +275,9 @@ class _Manifest:
     Attributes:
         folder: The folder.
         kind: Kind of the output.
-        files: Patterns of the files.
-        folders: Files of each folder; ``None`` for a folder that was being written.
+        files: Paths of the files in the folder; ``*`` stands for any text without ``/``.
+        folders: Files of each listed subfolder, by the subfolder's name; ``None`` if the subfolder was still being
+            written when it was listed.
     """
 
     folder: Path

@@ -142,7 +142,7 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
 
 @contextlib.contextmanager
 def part_named(kind: str, part: Part) -> Iterator[None]:
-    """Within the block, add the part, as the user wrote it, to the messages of errors about its options.
+    """Within the ``with`` block, add the part, as the user wrote it, to the messages of errors about its options.
 
     Args:
         kind: Kind of the part ("wrapper").

@@ -152,7 +152,7 @@ _DISPLAY = _Display()
 def progress(
     doing: str, *, total: int | None = None, done: int | None = None, show: bool | None = None
 ) -> Iterator[ReportProgress]:
-    """Show an activity while the block runs: a bar on a terminal and in a notebook, lines elsewhere.
+    """Show an activity while the ``with`` block runs: a bar on a terminal and in a notebook, lines elsewhere.
 
     The first line appears after 2 seconds, further lines at intervals of at most 30 seconds, whether or not the block
     reports anything.
@@ -181,7 +181,7 @@ def progress(
 
 @contextmanager
 def waiting(what: str) -> Iterator[ReportProblem]:
-    """Display that the program waits for something, if the block takes some seconds and an activity is displayed.
+    """Display that the program waits, if the ``with`` block takes some seconds and an activity is displayed.
 
     Blocks of the same name that run at the same time are shown as one.
 

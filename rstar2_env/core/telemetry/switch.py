@@ -58,7 +58,7 @@ def recording(
     meters: MeterProvider | None = None,
     content: bool | None = None,
 ) -> Iterator[None]:
-    """Within the block, record spans and metrics, if environment variables request it or providers are given.
+    """Within the ``with`` block, record spans and metrics, if environment variables request it or providers are given.
 
     Within another such block, this has no effect. It does not set OpenTelemetry's global providers, and telemetry is
     off after the block.

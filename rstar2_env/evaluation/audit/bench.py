@@ -54,7 +54,7 @@ def _braced(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    r"""The format in which the target expects gold answers and answers.
+    r"""The format in which the audited grader expects gold answers and answers.
 
     Attributes:
         gold: Template of a gold answer.

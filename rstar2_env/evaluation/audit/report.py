@@ -62,7 +62,7 @@ class AuditReport:
     """The findings of an audit.
 
     Attributes:
-        target: The target, as the user wrote it.
+        target: The audited grader (the target), as the user wrote it.
         kind: Kind of target ("a TRL reward function").
         versions: Versions of Python and of the packages that define the target.
         form: The formats in which the target expects gold answers and answers.

@@ -99,7 +99,7 @@ def validate(
         stop: Once a stop is requested, running checks finish and no further check begins.
 
     Returns:
-        ``Validation`` without a level, ``Report`` with one; both have ``ok`` and ``to_dict``.
+        A ``Validation`` without a level, a ``Report`` with a level; each has ``ok`` and ``to_dict``.
 
     Raises:
         ConfigurationError: The options contradict each other, or there is nothing to check.

@@ -84,7 +84,7 @@ class PrepareOptions(CheckedOptions):
     seed: int | None = option(None, least=0)
 
     def with_seed(self, seed: int) -> PrepareOptions:
-        """Return the same options with another seed, always as a ``PrepareOptions``, even if this is a subclass."""
+        """Return the same options with another seed, as a plain ``PrepareOptions`` even for a subclass."""
         own = {one.name: getattr(self, one.name) for one in dataclasses.fields(PrepareOptions)}
         return PrepareOptions(**{**own, "seed": seed})
 

@@ -227,7 +227,7 @@ def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder:
 
 @contextmanager
 def _quiet_guest() -> Iterator[None]:
-    """Set the environment variables that vLLM needs; after the block, undo what vLLM changed in this process.
+    """Set the environment variables that vLLM needs; after the ``with`` block, undo what vLLM changed in this process.
 
     Restored are the environment variables, the states of the random generators, and torch's number of threads.
     """
@@ -265,7 +265,7 @@ def in_run() -> bool:
 
 @contextmanager
 def runs_group_kept(kept: bool) -> Iterator[None]:
-    """Within the block, keep vLLM from destroying the training run's process group while vLLM shuts down.
+    """Within the ``with`` block, keep vLLM from destroying the training run's process group while vLLM shuts down.
 
     Args:
         kept: Whether the run has a process group; if not, the function does nothing.
@@ -286,7 +286,7 @@ def runs_group_kept(kept: bool) -> Iterator[None]:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Restore torch's random generators after the block, so that an engine's steps do not change a trainer's draws."""
+    """Restore torch's random generators after the ``with`` block, so that engines do not change a trainer's draws."""
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):
         yield

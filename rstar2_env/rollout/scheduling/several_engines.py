@@ -132,7 +132,7 @@ class Scheduler:
         Engines that support it are updated in one weight sync, which gathers, writes and sends the weights once.
 
         Raises:
-            Exception: No engine loaded them; the exception is that of the first engine.
+            Exception: No engine loaded the weights; the exception is that of the first engine in the list.
         """
         first, failed = self.engines[0], dict[int, BaseException]()
         if weights is not None and isinstance(first, UpdatesTogether) and first.goes_with(self.engines):

@@ -57,5 +57,5 @@ class QuietServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Do nothing, instead of installing signal handlers within the block."""
+        """Do nothing, instead of installing signal handlers within the ``with`` block."""
         yield

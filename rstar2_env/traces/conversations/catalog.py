@@ -34,7 +34,7 @@ class ConversationSet:
         config: The configuration on the Hub, if there are several.
         split: The split on the Hub.
         licence: Licence of the set, as stated on its page.
-        doubts: Conditions of use, facts that the paper does not state, and the paper's steps that are not
+        doubts: Conditions of use, facts that rStar2-Agent's paper does not state, and steps of that paper that are not
             done here.
     """
 

@@ -177,7 +177,10 @@ def _items(node: Node) -> list[Node]:
 
 
 def _restates(gold: Node, answer: Node, formula: Node) -> bool:
-    """Whether an answer's form is nearer to a formula of the question than to the gold; all have the same value."""
+    """Whether an answer's form is nearer to a formula of the question than to the form of the gold answer.
+
+    The gold answer, the answer and the formula must have the same value.
+    """
     gold, answer, formula = light(gold), light(answer), light(formula)
     if key(gold) in (key(answer), key(formula)):
         return False

@@ -134,7 +134,7 @@ class RunIndex(Closing):
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Within the block, read the database in one transaction, so that all queries see the same state."""
+        """Within the ``with`` block, read the database in one transaction, so that all queries see the same state."""
         with self._connected() as db:
             db.execute("BEGIN")
             try:

@@ -19,7 +19,7 @@ _ACTIVITIES = {
     "seconds/advantage": "advantage",
     "seconds/wait": "waiting for the rollout",
 }
-"""Name, in sentences, of each part of a step's time."""
+"""The name that sentences use for each part of a step's time."""
 _PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
 """Parts of a step that overlap with training if episodes are played ahead; then only the wait for them counts."""
 _COLLAPSING = {
@@ -27,7 +27,7 @@ _COLLAPSING = {
     "rollout/tokens": "tokens per episode",
     "kl": "KL divergence from the reference",
 }
-"""Name, in sentences, of each figure in which a collapse shows."""
+"""The name that sentences use for each figure in which a collapse shows."""
 _MOST = 4
 
 

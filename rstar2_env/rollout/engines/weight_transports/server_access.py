@@ -55,7 +55,7 @@ class EngineServers:
 
     @contextmanager
     def paused(self, version: int) -> Iterator[None]:
-        """Pause new requests within the block; afterwards they use the new version, unless the block failed."""
+        """Pause new requests within the ``with`` block; afterwards they use the new version, unless it failed."""
         done = None
         try:
             for link in self._links:
@@ -71,7 +71,7 @@ class EngineServers:
         return [server for link in self._links for server in link.fleet.servers]
 
     def up(self) -> list[Server]:
-        """Return the servers that may get requests; if there are none, wait for a server of the first engine.
+        """Return the servers that may get requests; if there are none, wait for a server of the first of ``links``.
 
         Raises:
             ServiceError: No server was available for ``reconnect_timeout_s``.
@@ -83,10 +83,12 @@ class EngineServers:
         return found
 
     def alive(self) -> list[Server]:
-        """Return the servers that answer, even if they still wait for weights; if none answers, wait for one.
+        """Return the servers that answer, even if they still wait for weights.
+
+        If none answers, wait for a server of the first of ``links``.
 
         Raises:
-            ServiceError: No server of the first engine answered for ``reconnect_timeout_s``.
+            ServiceError: No server of the first of ``links`` answered for ``reconnect_timeout_s``.
         """
         found = [server for link in self._links for server in link.http.run_now(link.fleet.alive(wait=False))]
         first = self._links[0]

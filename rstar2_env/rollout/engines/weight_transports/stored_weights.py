@@ -31,7 +31,7 @@ class StoredWeights:
 
     @contextmanager
     def new(self, version: int) -> Iterator[Path]:
-        """Within the block, write a new version of the weights; if the block raises, the previous version stays newest.
+        """Write new weights within the ``with`` block; if the block fails, the previous version stays newest.
 
         Yields:
             An empty folder for the new weights; call ``commit`` when it is complete.

@@ -89,7 +89,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Within the block, replace the functions ``_REPLACED`` of the C library by one without effect that succeeds."""
+    """Within the ``with`` block, replace the C library's functions ``_REPLACED`` by one that only reports success."""
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:

@@ -54,7 +54,7 @@ class HooksCallback(TrainerCallback):
                 hook.wrote(split, step, line, entries)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """Call ``on_log``; for the metrics of an evaluation, also call ``on_evaluate``."""
+        """Call ``on_log`` of every hook; if the logs have metrics of an evaluation, also call ``on_evaluate``."""
         logs = kwargs.get("logs") or {}
         figures = {name: float(value) for name, value in logs.items() if isinstance(value, (int, float))}
         self._run.update_metrics(figures)

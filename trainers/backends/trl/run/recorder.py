@@ -115,7 +115,7 @@ class RunRecorder:
         ranks.wait()
 
     def finish(self, event: str, verdict: RunVerdict | None = None, **more: str) -> None:
-        """Write the verdict, the event that ends the run with its further fields ``more``, and the model cards."""
+        """Write the verdict, then the event that ends the run (with further fields ``more``), then the model cards."""
         if verdict is not None and self._first:
             list_files(self._setup.folder, VERDICT_FILE)
             write_json(self._setup.folder / VERDICT_FILE, jsonable(verdict.record()))
