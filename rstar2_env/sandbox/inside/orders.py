@@ -7,7 +7,7 @@ page. Covered: how messages are packed and unpacked. Not covered: how an order i
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, DEPRIORITIZE = range(8)
 """Kinds of orders: fork a child, kill its process tree, watch its resources, answer a ping, send SIGINT, halt a tree,
@@ -18,6 +18,7 @@ READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, D
 """
 
 MAX_BYTES = 8192
+_new: Any = tuple.__new__
 _ORDER = struct.Struct("=BIIQQI")
 _REPLY = struct.Struct("=BIiQQ")
 
@@ -73,8 +74,9 @@ def pack_order(
 
 def unpack_order(data: bytes) -> Order:
     """Convert bytes from ``pack_order`` back to an order."""
-    kind, number, slot, value, files, pipes = _ORDER.unpack_from(data)
-    return Order(kind, number, slot, value, files, pipes, data[_ORDER.size :].decode())
+    # Not `Order(...)`, which runs Python code.
+    order: Order = _new(Order, (*_ORDER.unpack_from(data), data[_ORDER.size :].decode()))
+    return order
 
 
 def start_failure(message: OrderReply | None) -> str | None:

@@ -25,7 +25,7 @@ _MOST_UNFINISHED = 4096
 
 # Created once, since creating an encoder costs as much as encoding a small header.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-_decode = json.JSONDecoder().decode
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # unlike `decode`, it runs no Python code
 
 
 class FrameError(ValueError):
@@ -117,7 +117,13 @@ def unpack(raw: bytes | bytearray) -> Frame:
         )
     at = PREFIX_BYTES + head
     try:
-        header = _decode(raw[PREFIX_BYTES:at].decode())
+        text = raw[PREFIX_BYTES:at].decode()
+        try:
+            header, end = _scan(text, 0)
+        except StopIteration as stop:
+            raise ValueError(f"no value at character {stop.value}") from None
+        if end != len(text):
+            raise ValueError(f"text after the object, at character {end}")
         spans = []
         for length in header.get("blobs", ()):
             spans.append(slice(at, at + operator.index(length)))

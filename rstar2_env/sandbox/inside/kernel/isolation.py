@@ -2,13 +2,14 @@
 
 The order matters: control group, namespaces, mounts, the change of user (which drops all capabilities), Landlock (which
 blocks ``/proc``, through which users are mapped), and the system-call filter last. Any failure ends the child before it
-receives a job. Covered: everything except rlimits, which depend on the job (``intake``).
+receives a job. Covered: everything except the rlimits that depend on the job (``intake``).
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 WORKDIR = "/tmp"
 """The program's working folder, if the sandbox can mount file systems."""
 _MOST_PREPARED = 4096
+_OPEN_FILES = 256
+"""Largest number of open files of a program."""
+_PENDING_SIGNALS = 256
+"""Largest number of queued signals of a program's user, which the kernel counts over all processes of the user."""
 PROC_FD = 3
 """Number of the file descriptor of ``/proc`` that the zygote inherits from the warden, used to map users."""
 _INODES = 10_000
@@ -60,6 +65,10 @@ class Isolation:
         self._flags = plan.flags("mount", "ipc", "uts")
         self._hides_proc = "mount" in plan.namespaces and _can_mount_proc()
         self._prepared: dict[tuple[int, int], tuple[linux.PreparedCalls, linux.PreparedCalls]] = {}
+        self._enter = linux.raw("setns")
+        self._drops = plan.isolated and not plan.own_user
+        self._mounts_files = "mount" in plan.namespaces
+        self._sealing = self._last_calls()
 
     def most_processes(self, wanted: int) -> int | None:
         """Return the RLIMIT_NPROC that lets a program have ``wanted`` processes; ``None`` if none can be set."""
@@ -90,7 +99,7 @@ class Isolation:
             user = self._plan.users_from + slot if self._plan.users_from else 0
             if len(self._prepared) > _MOST_PREPARED:
                 self._prepared.clear()
-            self._prepared[slot, file_bytes] = (self._mounts(user, file_bytes), _change_of_user(user))
+            self._prepared[slot, file_bytes] = (self._entry(slot, user, file_bytes), _change_of_user(user))
 
     def enter(self, entrances: tuple[int, ...], init: int, workdir: str, slot: int, file_bytes: int) -> None:
         """Isolate this process, which was forked after ``prepare`` and still has all its file descriptors.
@@ -102,32 +111,29 @@ class Isolation:
             slot: As in ``prepare``.
             file_bytes: As in ``prepare``.
         """
-        mounts, change_of_user = self._prepared[slot, file_bytes]
+        entry, change_of_user = self._prepared[slot, file_bytes]
         for entrance in entrances:
             os.write(entrance, b"0")
-        if init >= 0 and self._flags:
-            linux.setns(init, self._flags)
-        elif self._flags:
+        if init < 0 and self._flags:
             linux.unshare(self._flags)
-        if self._own_net >= 0:
-            linux.setns(self._nets[slot], linux.CLONE_NEWNET)
-        mounts.run()
-        if "mount" not in self._plan.namespaces:
+        elif self._flags and self._enter(init, self._flags) < 0:
+            raise linux.failure("setns")
+        entry.run()
+        if not self._mounts_files:
             self._settle_in(workdir, slot)
         if self._nests:
             users.nest(self._proc)
         change_of_user.run()
-        if self._plan.isolated and not self._plan.own_user:
+        if self._drops:
             linux.drop_capabilities()
         if self._rules is not None:
             self._rules.restrict(workdir)
 
     def seal(self) -> None:
-        """Install the system-call filter, as the last step of the isolation."""
-        if self._filter is not None:
-            if self._pinned:
-                self._filter.pin(os.getpid())
-            linux.set_seccomp(self._filter.program)
+        """Limit open files and queued signals, and install the system-call filter, as the last step."""
+        if self._filter is not None and self._pinned:
+            self._filter.pin(os.getpid())
+        self._sealing.run()
 
     def _make_net(self) -> int:
         """Create a network namespace for all calls of a slot; one per call would cost more than all other layers."""
@@ -137,9 +143,20 @@ class Isolation:
         finally:
             linux.setns(self._own_net, linux.CLONE_NEWNET)
 
-    def _mounts(self, user: int, file_bytes: int) -> linux.PreparedCalls:
+    def _last_calls(self) -> linux.PreparedCalls:
         calls = linux.PreparedCalls()
-        if "mount" not in self._plan.namespaces:
+        calls.add_limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
+        calls.add_limit(resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS)
+        if self._filter is not None:
+            calls.add("prctl", linux.PR_SET_SECCOMP, linux.SECCOMP_MODE_FILTER, self._filter.program, 0, 0)
+        return calls
+
+    def _entry(self, slot: int, user: int, file_bytes: int) -> linux.PreparedCalls:
+        """Prepare the calls that enter the network namespace of the slot and mount private file systems."""
+        calls = linux.PreparedCalls()
+        if self._own_net >= 0:
+            calls.add("setns", self._nets[slot], linux.CLONE_NEWNET)
+        if not self._mounts_files:
             return calls
         options = f"size={file_bytes},nr_inodes={_INODES},mode=700,uid={user},gid={user}"
         calls.add("mount", "tmpfs", WORKDIR, "tmpfs", _MOUNT_FLAGS, options)

@@ -56,21 +56,32 @@ class LandlockRules:
     def __init__(self, readable: list[str], known: int, *, writable: Sequence[str] = (), network: bool = False) -> None:
         self._files = _FILE_RIGHTS.get(known, (1 << 15) - 1 | _IOCTL_DEV)
         scopes = _SCOPE_SIGNALS if network else _SCOPE_SIGNALS | _SCOPE_ABSTRACT_SOCKETS
-        self._attributes = (ctypes.c_uint64 * 3)(
-            self._files, _NET_TCP if known >= 4 and not network else 0, scopes if known >= 6 else 0
+        self._call = linux.raw("syscall")
+        self._attributes = ctypes.byref(
+            (ctypes.c_uint64 * 3)(
+                self._files, _NET_TCP if known >= 4 and not network else 0, scopes if known >= 6 else 0
+            )
         )
-        self._size = ctypes.c_size_t(24 if known >= 6 else 16 if known >= 4 else 8)
-        self._fixed = [self._rule(path, _READING) for path in readable if os.path.exists(path)]
-        self._fixed += [self._rule(path, self._files & ~_IOCTL_DEV) for path in writable]
-        self._fixed += [self._rule(device, _READ_FILE | _WRITE_FILE) for device in _DEVICES if os.path.exists(device)]
+        self._size = 24 if known >= 6 else 16 if known >= 4 else 8
+        self._own = _Rule(self._files & ~_IOCTL_DEV, -1)
+        rules = [self._rule(path, _READING) for path in readable if os.path.exists(path)]
+        rules += [self._rule(path, self._files & ~_IOCTL_DEV) for path in writable]
+        rules += [self._rule(device, _READ_FILE | _WRITE_FILE) for device in _DEVICES if os.path.exists(device)]
+        self._rules = (*rules, ctypes.byref(self._own))
 
     def restrict(self, workdir: str) -> None:
         """Apply the rules to this process, irrevocably. ``no_new_privs`` must be set."""
-        rules = linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, self._attributes, self._size, 0)
+        # Arguments that need no conversion: this runs in every call, where each touched object costs a page.
+        call, add, attributes = self._call, linux.SYS_LANDLOCK_ADD, self._attributes
+        if (rules := call(linux.SYS_LANDLOCK_CREATE, attributes, self._size, 0)) < 0:
+            raise linux.failure("landlock")
         # A rule on a mount point does not apply to the mounted file system.
-        for rule in (*self._fixed, self._rule(workdir, self._files & ~_IOCTL_DEV)):
-            linux.syscall("landlock", linux.SYS_LANDLOCK_ADD, rules, _RULE_PATH, rule, 0)
-        linux.syscall("landlock", linux.SYS_LANDLOCK_RESTRICT, rules, 0)
+        self._own.parent = os.open(workdir, os.O_PATH | os.O_CLOEXEC)
+        for rule in self._rules:
+            if call(add, rules, _RULE_PATH, rule, 0) < 0:
+                raise linux.failure("landlock")
+        if call(linux.SYS_LANDLOCK_RESTRICT, rules, 0) < 0:
+            raise linux.failure("landlock")
 
     def _rule(self, path: str, rights: int) -> Any:
         if not os.path.isdir(path):

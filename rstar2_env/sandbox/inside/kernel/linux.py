@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import os
 import platform
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -47,25 +48,48 @@ _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
-_PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
+PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
+SECCOMP_MODE_FILTER = 2
 _PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 47, 2
 CAP_DAC_OVERRIDE = 1
 _LAST_CAPABILITY = 63
 _STACK_BYTES = 1 << 16
-_REPLACED = ("syscall", "prctl", "unshare", "setns", "mount", "umount2", "chdir", "setgroups", "setresgid", "setresuid")
+_REPLACED = (
+    "syscall",
+    "prctl",
+    "unshare",
+    "setns",
+    "mount",
+    "umount2",
+    "chdir",
+    "setgroups",
+    "setresgid",
+    "setresuid",
+    "setrlimit",
+)
 _PF_EXITING = 0x4
 _SIG_SETMASK, _ALL_BITS = 2, (1 << 64) - 1
 
 
 def _checked(result: int, what: str) -> int:
     if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise failure(what)
     return result
 
 
 def _call(name: str, *arguments: object) -> int:
     return _checked(int(getattr(_libc, name)(*arguments)), name)
+
+
+def raw(name: str) -> Any:
+    """Return a function of the C library, whose result is negative if the call fails (see ``failure``)."""
+    return getattr(_libc, name)
+
+
+def failure(what: str) -> OSError:
+    """Return the error of the C library function that failed last."""
+    number = ctypes.get_errno()
+    return OSError(number, f"{what}: {os.strerror(number)}")
 
 
 def syscall(name: str, number: int, *arguments: object) -> int:
@@ -171,7 +195,7 @@ def _set_capabilities(bits: int) -> None:
 
 def set_seccomp(program: ctypes.Structure) -> None:
     """Install a system-call filter (a ``sock_fprog``) for this process and its descendants."""
-    prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(program))
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
 
 
 def unshare(flags: int) -> None:
@@ -247,9 +271,15 @@ class PreparedCalls:
     def __init__(self) -> None:
         self._steps: list[tuple[str, Any, tuple[Any, ...]]] = []
 
-    def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | None) -> None:
+    def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | ctypes.Structure | None) -> None:
         """Add a call of the C library function ``name``, which must return -1 if it fails."""
         self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
+
+    def add_limit(self, kind: int, most: int) -> None:
+        """Add a call that lowers an rlimit to ``most``, soft and hard; an existing lower limit is kept."""
+        _, hard = resource.getrlimit(kind)
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        self.add("setrlimit", kind, (ctypes.c_ulong * 2)(bound, bound))
 
     def run(self) -> None:
         """Make all added calls, in order.
@@ -258,13 +288,15 @@ class PreparedCalls:
             OSError: A call failed; later calls were not made.
         """
         for name, function, arguments in self._steps:
-            _checked(function(*arguments), name)
+            if function(*arguments) < 0:
+                raise failure(name)
 
 
-def _as_c(argument: int | str | ctypes.Array[Any] | None) -> Any:
-    if isinstance(argument, int):
-        return ctypes.c_long(argument)
-    return ctypes.c_char_p(os.fsencode(argument)) if isinstance(argument, str) else argument
+def _as_c(argument: int | str | ctypes.Array[Any] | ctypes.Structure | None) -> Any:
+    """Convert an argument to what ``ctypes`` passes without creating an object: a small number, bytes, a reference."""
+    if isinstance(argument, (ctypes.Array, ctypes.Structure)):
+        return ctypes.byref(argument)
+    return os.fsencode(argument) if isinstance(argument, str) else argument
 
 
 def plain_fork() -> Callable[[], int]:
@@ -274,16 +306,13 @@ def plain_fork() -> Callable[[], int]:
     child, which copies them.
 
     Returns:
-        The C library's ``fork``, or ``os.fork`` if this process has other threads.
+        The C library's ``fork``, whose result is negative if it fails (see ``failure``), or ``os.fork`` if this process
+        has other threads.
     """
     if not IS_LINUX or len(os.listdir("/proc/self/task")) > 1:
         return os.fork
-    fork = ctypes.PyDLL(None, use_errno=True).fork
-
-    def forked() -> int:
-        return _checked(fork(), "fork")
-
-    return forked
+    fork: Callable[[], int] = ctypes.PyDLL(None, use_errno=True).fork
+    return fork
 
 
 class Pausing:

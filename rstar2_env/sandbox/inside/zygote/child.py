@@ -8,17 +8,15 @@ the warden decides (``verdict``).
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
 import os
-import resource
 import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
 
 from .. import wire
 from . import program, seeds, session
-from .intake import JOB_FD, REPORT_FD, STDIN_FD, bound, find_own_modules, limit, read_job, set_stdin, write_files
+from .intake import JOB_FD, REPORT_FD, STDIN_FD, bound, find_own_modules, read_job, set_stdin, write_files
 
 if TYPE_CHECKING:
     from ..kernel.isolation import Isolation
@@ -30,10 +28,6 @@ EXAMPLE = {
     "files": [],
 }
 """Header of a small job with which a child's steps are run in advance (``rehearsal``)."""
-OPEN_FILES = 256
-"""Largest number of open files of a program."""
-PENDING_SIGNALS = 256
-"""Largest number of queued signals of a program's user, which the kernel counts over all processes of the user."""
 
 
 def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init: int) -> NoReturn:
@@ -49,11 +43,10 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
     code = 1
     try:
         os.setsid()
+        _, _, slot, file_bytes, _, _, workdir = order
         try:
-            isolation.enter(descriptors[4:], init, order.workdir, order.slot, order.value)
+            isolation.enter(descriptors[4:], init, workdir, slot, file_bytes)
             arrange(descriptors[:4])
-            limit(resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES)
-            limit(resource.RLIMIT_SIGPENDING, PENDING_SIGNALS, PENDING_SIGNALS)
             isolation.seal()
         except BaseException as error:
             os.write(descriptors[1], f"failed {type(error).__name__}: {error}".encode())
@@ -102,12 +95,24 @@ def _serve(isolation: Isolation) -> int:
     exit_now(code)
 
 
+def occupy_fixed_numbers() -> None:
+    """In the parent process, open files with all fixed numbers, so that no descriptor for a child gets one of them."""
+    while (null := os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)) <= STDIN_FD:
+        pass
+    os.close(null)
+
+
 def arrange(descriptors: tuple[int, ...]) -> None:
-    """Move the file descriptors to their fixed numbers, close all others, and create the file for standard input."""
-    # Move them to high numbers first, so that no move overwrites a descriptor that is not yet moved.
-    job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (out, 1), (err, 2), (job, JOB_FD), (report, REPORT_FD)):
-        os.dup2(source, target, inheritable=target < 3)
+    """Copy the file descriptors to their fixed numbers, close all others, and create the file for standard input.
+
+    None of the given descriptors has a fixed number (see ``occupy_fixed_numbers``), so no copy overwrites another.
+    """
+    job, report, out, err = descriptors
+    dup2 = os.dup2
+    dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    dup2(out, 1)
+    dup2(err, 2)
+    dup2(job, JOB_FD, False)
+    dup2(report, REPORT_FD, False)
     os.closerange(STDIN_FD, 65536)
     os.memfd_create("stdin")  # gets the first free number; the filter will forbid further ones

@@ -58,8 +58,6 @@ def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
                 os.write(write, job)
                 isolation.enter((null, null), null, WORKDIR, 0, _FILE_BYTES)
                 child.arrange((read, null, null, null))
-                intake.limit(resource.RLIMIT_NOFILE, child.OPEN_FILES, child.OPEN_FILES)
-                intake.limit(resource.RLIMIT_SIGPENDING, child.PENDING_SIGNALS, child.PENDING_SIGNALS)
                 isolation.seal()
                 frame = intake.read_job()
                 assert frame is not None

@@ -52,6 +52,7 @@ class ZygoteServer:
     """
 
     def __init__(self, control: socket.socket, plan: IsolationPlan, isolation: Isolation) -> None:
+        child.occupy_fixed_numbers()
         self._control = control
         self._isolation = isolation
         self._fork = linux.plain_fork()
@@ -152,6 +153,8 @@ class ZygoteServer:
                     if self._wakeup >= 0:
                         stop_waking()
                     child.main(descriptors, order, self._isolation, init_fd)
+                elif tree.main < 0:
+                    raise linux.failure("fork")
             finally:
                 if self._pausing is not None:
                     linux.setns(self._own_pids, linux.CLONE_NEWPID)
