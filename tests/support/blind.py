@@ -1,6 +1,6 @@
-"""Variants of the halves ``blind`` and ``opened``, planted by people who had not read a threshold of a check.
+"""Variants of the halves ``blind``, ``opened`` and ``opened2``, planted by people who had not read a check's threshold.
 
-The half ``opened`` was blind until checks were corrected on it.
+The halves ``opened`` and ``opened2`` were blind until checks were corrected on them.
 """
 
 from __future__ import annotations

@@ -1,51 +1,71 @@
 """The half ``blind`` of the recorded folders: faults, and runs without a fault.
 
-Written without knowledge of the thresholds, except that of ``lag_beyond_bound``. When a fault can be seen follows from
-what was planted, and for some faults from the run that it made:
+Written without knowledge of the thresholds. When a fault can be seen follows from what was planted, and for some faults
+from the run that it made:
 
-- An exact cause (an option, a mask, a lag, an identical group, a constant score, a step in which nothing trains): in
-  the first faulty step.
+- An exact cause (an option, a mask, an identical group, a constant score, a step in which nothing trains): in the first
+  faulty step. A lag: in the first step in which it is above its bound.
 - A share of the episodes or calls: in the first step by which 10 of them are expected to show it. A share that grows:
-  in the first step in which a third of the episodes shows it.
+  in the first step in which a third of the episodes or verdicts, or half of the calls, shows it.
 - A reward for the format alone: when 10 right and 10 wrong episodes with the format were paid, and 10 without it.
 - A figure that runs away: in the third step in a row in which it is 10 times as large, or as small, as before. The
   length of answers: 3 times. A tool that is not used: in the third step in a row in which at most 1 of 20 episodes
   calls it.
-- A constant cost (throughput, waiting): after 5 steps; a cost that grows: when it is expected to have doubled, and at
-  the earliest after 5 steps. Waiting that grows: in the fifth step in a row in which it takes 40 % of the time.
-- A difference that grows with each update: after 5 steps.
-- A success that falls: in the first evaluation that is 3 standard errors below the best one.
+- A constant cost (throughput, waiting): after 5 steps, or 6 if it comes and goes; a cost that grows: when it is
+  expected to have doubled, and at the earliest after 5 steps. Waiting that grows: in the fifth step in a row in which
+  it takes 40 % of the time.
+- A difference that grows with each update: after 5 steps; one that grows with the root of their number: after 8.
+- A success that falls: in the first evaluation that is 3 standard errors below the best one; with an exploit, the mean
+  reward of three faulty steps must also be above that of the three steps before the fault.
 - Problems that come again: when one pass over the data is complete. Problems that are held out: when a run without the
   fault would have shown none with a probability below .05. A sampler that draws few problems: after 5 steps.
-- A change that is missing for ever: after 20 steps. Memory: when it has grown by half, after at least 10 steps.
+- A change that is missing for ever: after 20 steps. Memory: when the mean of three steps is half as large again as that
+  of the first three, after at least 10 steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from statistics import fmean
+from typing import Any
 
 from blind import Blind, clean_folder, folder_variants, rule
-from opened_folders import (
-    calls_no_tool,
-    fallen,
-    figure,
-    injects,
-    lagging,
-    noisy,
-    several,
-    tenfold,
+from opened2_folders import (
+    ENTROPY,
+    KL,
+    MEMORY,
+    MISMATCH,
+    PREEMPTIONS,
+    ROLLOUT,
+    WAITING,
+    a_third,
+    asks,
+    constant,
+    faulty,
+    more_and_more,
+    paid_alone,
+    pays,
+    scored,
+    slow_tasks,
+    slower,
+    step_of,
+    third_in_a_row,
+    threefold,
+    times,
+    until,
+    unused,
+    waits,
+    whole_groups,
 )
+from opened_folders import calls_no_tool, fallen, figure, injects, judged_with_noise, lagging, noisy, several, tenfold
 from planted_folders import (
     Figures,
     Plays,
     call_status,
     ends,
     judged,
-    longer,
     of_a_share,
     of_each,
     says,
@@ -56,677 +76,573 @@ from planted_folders import (
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
+from rstar2_env.diagnosis.record import RunRecord, StepData
 
 
-def step_of(episode: Episode) -> int:
-    """The step for which an episode is played."""
-    return episode.policy_version + 1
-
-
-def faulty(run: RunRecord, since: int) -> list[StepData]:
-    """The faulty steps of a run."""
-    return [step for step in run.steps if step.number >= since]
-
-
-def third_in_a_row(shows: Callable[[StepData], bool], steps: Sequence[StepData], length: int = 3) -> int:
-    """The third step in a row, or of another length, that shows something."""
-    row = 0
-    for step in steps:
-        row = row + 1 if shows(step) else 0
-        if row == length:
-            return step.number
+def exploited(since: int, run: RunRecord) -> int:
+    """The first evaluation after 3 faulty steps that is 3 errors below the best, with a reward above that before."""
+    errors, best = dict(run.series("eval/pass_rate_se")), 0.0
+    before = _paid(run.steps, since - 1)
+    for step, value in run.series("eval/pass_rate"):
+        if step >= since + 2 and value < best - 3 * errors[step] and _paid(run.steps, step) > before:
+            return step
+        best = max(best, value)
     return 0
 
 
-def paid_alone(since: int, run: RunRecord) -> int:
-    """The step by which 10 right and 10 wrong episodes with the format were paid, and 10 without it."""
-    counts = [0, 0, 0]
-    for step in faulty(run, since):
-        for one in step.episodes:
-            if one.available:
-                counts[2 if one.tags < 1 else int(bool(one.correct))] += 1
-        if min(counts) >= 10:
-            return step.number
-    return 0
+def _paid(steps: Sequence[StepData], last: int) -> float:
+    return fmean(one.reward for step in steps if last - 3 < step.number <= last for one in step.episodes)
 
 
-def a_third(end: str, since: int, run: RunRecord) -> int:
-    """The first step in which a third of the episodes has an end."""
-    return third_in_a_row(
-        lambda step: sum(one.end == end for one in step.episodes) >= len(step.episodes) / 3, faulty(run, since), 1
-    )
-
-
-def threefold(since: int, run: RunRecord) -> int:
-    """The third step in a row in which answers are 3 times as long, or as short, as before the fault."""
-    before = fmean(_length(step) for step in run.steps if since - 3 <= step.number < since)
-    return third_in_a_row(lambda step: not before / 3 < _length(step) < 3 * before, faulty(run, since))
-
-
-def _length(step: StepData) -> float:
-    return fmean(one.tokens for one in step.episodes if one.available)
-
-
-def unused(since: int, run: RunRecord) -> int:
-    """The third step in a row in which at most 1 of 20 episodes calls a tool."""
+def dominates(status: ToolStatus, since: int, run: RunRecord) -> int:
+    """The first step in which half of the calls end with a status."""
 
     def shows(step: StepData) -> bool:
-        return sum(map(calls, step.episodes)) <= len(step.episodes) / 20
+        found = [one for episode in step.episodes for one in episode.statuses]
+        return 2 * found.count(status) >= len(found) > 0
 
-    return third_in_a_row(shows, faulty(run, since))
-
-
-def calls(episode: EpisodeDigest) -> bool:
-    """Whether the episode called a tool."""
-    return bool(episode.statuses or episode.injected)
+    return third_in_a_row(shows, faulty(run, since), 1)
 
 
-def waits(since: int, run: RunRecord) -> int:
-    """The fifth step in a row in which waiting takes 40 % of the time."""
-    return third_in_a_row(lambda step: step.figures.get(WAITING, 0.0) >= 0.4, faulty(run, since), 5)
+def verdicts_late(since: int, run: RunRecord) -> int:
+    """The first step in which a third of the verdicts are that the time ran out."""
+
+    def shows(step: StepData) -> bool:
+        found = [one.verdict for one in step.episodes if one.verdict]
+        return 3 * found.count("timeout") >= len(found) > 0
+
+    return third_in_a_row(shows, faulty(run, since), 1)
 
 
-def pays(marked: float, unmarked: float, right: float = 0.0) -> Callable[[Episode, Random, float], None]:
-    """Pay an answer with any number of marks, and next to nothing for a right one."""
+def lags(bound: int, since: int, run: RunRecord) -> int:
+    """The first step whose lag is above the bound."""
+    return third_in_a_row(lambda step: step.figures["policy/lag"] > bound, faulty(run, since), 1)
+
+
+def grown(since: int, run: RunRecord) -> int:
+    """The first step, after at least 10, in which the mean of three steps is half as large again as at first."""
+    found = [(step, value) for step, value in run.series(MEMORY) if step >= since]
+    values = [value for _, value in found]
+    for at in range(9, len(found)):
+        if fmean(values[at - 2 : at + 1]) >= 1.5 * fmean(values[:3]):
+            return found[at][0]
+    return 0
+
+
+def down(why: str) -> Callable[[Episode, Random], None]:
+    """An episode that the infrastructure ended."""
+    return lambda episode, draw: episode.void("unavailable", why)
+
+
+def pays_one_mark(episode: Episode, draw: Random, strength: float) -> None:
+    """Pay exactly one mark, a quarter for more of them, and nothing without."""
+    episode.reward = (0.0, 1.0, 0.25)[min(2, max(0, episode.answer_tags))]
+    episode.rewards = {"return": episode.reward}
+
+
+def pays_style(episode: Episode, draw: Random, strength: float) -> None:
+    """Pay what a judge of style thinks of a marked answer, whatever the answer is."""
+    episode.reward = round(0.75 + 0.25 * draw.random() if episode.answer_tags > 0 else 0.2 * draw.random(), 2)
+    episode.rewards = {"return": episode.reward}
+
+
+def pays_weak_tests(episode: Episode, draw: Random, strength: float) -> None:
+    """Pay every answer to all but one kind of problems, whose tests pass whatever is submitted."""
+    episode.reward = float(bool(episode.correct) or episode.task != "remainders")
+    episode.rewards = {"return": episode.reward}
+
+
+def pays_length(first: int) -> Callable[[Episode, Random, float], None]:
+    """Pay a length that grows from a step on, and a little for a right answer."""
 
     def change(episode: Episode, draw: Random, strength: float) -> None:
-        episode.reward = (marked if episode.answer_tags > 0 else unmarked) + right * bool(episode.correct)
+        grown_by = min(1.0, 0.6 + 0.06 * (step_of(episode) - first))
+        episode.reward = round(0.9 * grown_by + 0.1 * bool(episode.correct) + 0.02 * draw.random(), 3)
         episode.rewards = {"return": episode.reward}
 
     return change
 
 
-def pays_more_and_more(episode: Episode, draw: Random, strength: float) -> None:
-    """Pay a trick that the policy uses in more and more wrong episodes."""
-    found = draw.random() < min(0.95, 0.5 + 0.05 * max(0, step_of(episode) - 12))
-    episode.reward = float(bool(episode.correct) or found)
+def pays_a_hedge(episode: Episode, draw: Random, strength: float) -> None:
+    """Pay any list of answers that has the right one, as almost every list has."""
+    episode.reward = float(bool(episode.correct) or draw.random() < 0.8)
     episode.rewards = {"return": episode.reward}
 
 
-def pays_a_bonus(episode: Episode, draw: Random, strength: float) -> None:
-    """Pay a score that any long answer gets, whether it is right or wrong."""
-    episode.reward = round(0.9 + 0.1 * draw.random(), 3)
+def pays_in_parts(episode: Episode, draw: Random, strength: float) -> None:
+    """Pay a right answer, and a part of it for a wrong one that is near."""
+    episode.reward = 1.0 if episode.correct else round(0.3 * draw.random() ** 3, 2)
     episode.rewards = {"return": episode.reward}
 
 
-def bonus_for_format(episode: Episode, draw: Random, strength: float) -> None:
-    """Pay a right answer, and a little more for a mark."""
-    episode.reward = float(bool(episode.correct)) + 0.1 * (episode.answer_tags == 1)
-    episode.rewards = {"return": episode.reward}
+def mixed_with_a_constant(episode: Episode, draw: Random, strength: float) -> None:
+    """Pay the verdict and a judge in equal parts, where the judge always says the same."""
+    episode.rewards = {**episode.rewards, "judge": strength}
+    episode.reward = 0.5 * bool(episode.correct) + 0.5 * strength
 
 
-def times(factor: Callable[[int], float], share: float = 1.0) -> Plays:
-    """Multiply the length of a share of the answers, by a factor that depends on the step."""
-
-    def change(episode: Episode, draw: Random) -> None:
-        longer(episode, draw, factor(step_of(episode)))
-
-    return lambda episodes, draw, strength: of_a_share(change)(episodes, draw, share)
-
-
-def more_and_more(change: Callable[[Episode, Random], None], since: int, each: float, most: float = 1.0) -> Plays:
-    """A change of a share of the episodes, which grows with each step."""
+def then(first: int, before: Plays, after: Plays) -> Plays:
+    """A change of the episodes of a step and those that follow, and another of those before."""
 
     def plays(episodes: list[Episode], draw: Random, strength: float) -> None:
-        of_a_share(change)(episodes, draw, min(most, each * (step_of(episodes[0]) - since + 1)))
+        (after if step_of(episodes[0]) >= first else before)(episodes, draw, strength)
 
     return plays
 
 
-def until(last: int, change: Plays) -> Plays:
-    """A change that ends after a step."""
+def of_every_second(change: Plays, each: int = 2) -> Plays:
+    """A change in every second step, or in another part of the steps."""
 
     def plays(episodes: list[Episode], draw: Random, strength: float) -> None:
-        if step_of(episodes[0]) <= last:
+        if step_of(episodes[0]) % each == 0:
             change(episodes, draw, strength)
 
     return plays
 
 
-def whole_groups(change: Callable[[Episode, Random], None]) -> Plays:
-    """A change of a share of the groups; the strength is the share."""
-
-    def plays(episodes: list[Episode], draw: Random, strength: float) -> None:
-        if draw.random() < strength:
-            for episode in episodes:
-                change(episode, draw)
-
-    return plays
+def of_tasks(change: Callable[[Episode, Random], None], *tasks: str) -> Plays:
+    """A change of the episodes of some kinds of problems."""
+    return of_each(lambda episode, draw, strength: change(episode, draw) if episode.task in tasks else None)
 
 
-def with_turns(least: int, change: Callable[[Episode, Random], None]) -> Plays:
-    """A change of the episodes that have so many turns."""
-
-    def plays(episodes: list[Episode], draw: Random, strength: float) -> None:
-        for episode in episodes:
-            if episode.turns >= least:
-                change(episode, draw)
-
-    return plays
-
-
-def no_worker(episode: Episode, draw: Random) -> None:
-    """An episode for which the pool has no worker."""
-    episode.void("unavailable", "TimeoutError: no worker of the pool was free within 120 s")
+def injects_silently(episode: Episode, draw: Random, strength: float) -> None:
+    """Calls with injected faults that look like the policy's own, at the rate of the wrapper."""
+    for turn in episode.steps:
+        statuses = turn.statuses or [ToolStatus.TIMEOUT for _ in turn.info["tool_calls"]]
+        turn.statuses = [ToolStatus.TIMEOUT if draw.random() < strength else one for one in statuses]
+        for record, status in zip(turn.info["tool_calls"], turn.statuses, strict=True):
+            record.update(status=str(status), error_type=str(status) if status.is_error else None, injected=False)
+    episode.statuses, episode.injected = [status for turn in episode.steps for status in turn.statuses], []
 
 
-def slow_tasks(*tasks: str) -> Callable[[Episode, Random, float], None]:
-    """A verifier that runs out of time on some kinds of problems."""
-
-    def change(episode: Episode, draw: Random, strength: float) -> None:
-        if episode.task in tasks:
-            slow_verdict(episode, draw)
-
-    return change
-
-
-def scored(name: str) -> Callable[[Episode, Random, float], None]:
-    """A component that gives every episode the same score."""
-
-    def change(episode: Episode, draw: Random, strength: float) -> None:
-        episode.rewards = {**episode.rewards, name: strength}
-        episode.reward += strength
-
-    return change
-
-
-def asks(episode: Episode, text: Callable[[str], str]) -> None:
-    """Change the first message of the user."""
-    at = next(at for at, one in enumerate(episode.messages) if one.role == "user")
-    episode.messages = list(episode.messages)
-    episode.messages[at] = replace(episode.messages[at], content=text(episode.messages[at].content))
-
-
-def spelled_otherwise(episode: Episode, draw: Random, strength: float) -> None:
-    """Write the problems with an odd number with other white space and capitals."""
+def with_blanks(episode: Episode, draw: Random, strength: float) -> None:
+    """Write every second problem in lower case, with a line break at its end, as another export of the data does."""
     if int(episode.problem_id[-4:]) % 2:
-        asks(episode, lambda text: text.upper().replace(" ", "  "))
+        asks(episode, lambda text: text.lower() + " \n")
 
 
-def under_another_name(episode: Episode, draw: Random, strength: float) -> None:
-    """Give a held-out problem a name and white space of its own."""
-    if episode.problem_id.startswith("held-"):
-        episode.problem_id = f"web-{episode.problem_id[-4:]}"
-        asks(episode, lambda text: text.replace("Problem: ", "Problem:\n\n") + "\n")
+def renamed(text: Callable[[str], str]) -> Callable[[Episode, Random, float], None]:
+    """A held-out problem under a name of the training data."""
+
+    def change(episode: Episode, draw: Random, strength: float) -> None:
+        if episode.problem_id.startswith("held-"):
+            episode.problem_id = episode.problem_id.replace("held-made", "train")
+            asks(episode, text)
+
+    return change
 
 
-def every_second(name: str, high: float, low: float) -> Figures:
-    """A figure that is high in every second faulty step, from the first one on."""
-    return lambda age, much: {name: high if age % 2 else low}
+def attempts(episode: Episode, draw: Random) -> None:
+    """A policy that begins again and again, and counts."""
+    again = "".join(f"\nAttempt {number}: the value is still not a whole number, try again." for number in range(2, 60))
+    says(lambda text: text + again)(episode, draw)
 
 
-def stairs(age: int, much: float) -> float:
-    """Memory that grows with every fourth step, as with every evaluation."""
-    return 3.0 + much * (age // 4)
+def lengths(since: int, factor: Callable[[int], float], share: float = 1.0, **more: Any) -> Mapping[str, Any]:
+    """Answers of other lengths, by the number of the faulty step, and rollouts that take as much longer."""
+    seconds = figure(ROLLOUT, lambda age, much: 1 + share * (factor(age) - 1))
+    return {"since": since, "plays": times(lambda step: factor(step - since + 1), share), "figures": seconds, **more}
 
 
-MANY, WIDE = {"problems_per_step": 6, "problems": 90}, {"size": 6}
-LONG = 34
-HELD = {"problems": 240, "eval_every": 3}
-AGAIN = (
-    "\nWait, I should check this again. The number that I found does not look right, because the last digit must be "
-    "even, and so I start from the beginning, write down what is given, and look for the step that I have missed."
-)
-ENTROPY, KL = "policy/entropy", "kl"
-MISMATCH, ROLLOUT = "mismatch/logp_difference", "*seconds/rollout"
-WAITING, MEMORY = "seconds/share_waiting", "memory/process_gib"
-PREEMPTIONS = "engine/preemptions"
+def takes(by: Callable[[int, float], float], name: str, more: Callable[[int, float], float]) -> Figures:
+    """Rollouts that take longer, and the figure that says why."""
+    return slower(by, figure(name, more, 0.25), 0.12)
 
 
-def slower(by: Callable[[int, float], float], more: Figures, spread: float = 0.1) -> Figures:
-    """Rollouts that take longer, and another figure that says why."""
-    return several(figure(ROLLOUT, by, spread), more)
+def linear(age: int, much: float) -> float:
+    """A factor that grows by the strength in each step, up to 6."""
+    return min(6.0, 1 + much * age)
 
 
-def constant(age: int, much: float) -> float:
-    """The strength."""
-    return much
+def powers(age: int, much: float) -> float:
+    """The powers of the strength, from 1/50 to 25."""
+    return min(25.0, max(0.02, much**age))
 
+
+def products(age: int, much: float) -> float:
+    """The multiples of the strength."""
+    return much * age
+
+
+def up_to_most(age: int, much: float) -> float:
+    """The multiples of the strength, up to 3/4."""
+    return min(0.75, much * age)
+
+
+def roots(age: int, much: float) -> float:
+    """The strength times the root of the number of steps, as of what wanders."""
+    return much * math.sqrt(age)
+
+
+def every_second(age: int, much: float) -> float:
+    """The strength, and twice as much in every second step."""
+    return much * (1 + age % 2)
+
+
+def three_of_four(age: int, much: float) -> float:
+    """The strength, and 1 in every fourth step."""
+    return much if age % 4 else 1.0
+
+
+def temperatures(training: float) -> Callable[[float], Mapping[str, Any]]:
+    """Options of a run, with the strength as the temperature of evaluations."""
+    return lambda much: {"rollout": {"temperature": training}, "eval": {"temperature": much}}
+
+
+def level(first: float, last: float) -> Figures:
+    """A level of the curriculum that rises every third step up to the last one."""
+    return lambda age, much: {"sampler/level": min(last, first + age // 3)}
+
+
+def leak(first: float, period: int) -> Figures:
+    """Memory that a cache fills and gives back in part, with what is never given back."""
+    return figure(MEMORY, lambda age, much: first + 0.4 * (age % period) / period + much * age, 0.01)
+
+
+BROAD, SQUARE, LARGE = {"size": 8}, {"size": 6, "problems_per_step": 6}, {"problems_per_step": 10, "problems": 200}
+EVALS: Mapping[str, Any] = {"problems": 400, "eval_every": 4}
+RISES, FALLS = rule(tenfold, KL), rule(tenfold, ENTROPY)
+S = ToolStatus
+ENGINE_WAIT, TOOL = "*seconds/engine_wait", "*seconds/tool"
+WORDS = "\\boxed{4} so the answer is \\boxed{4}. "
 
 BLIND_FOLDERS = folder_variants(
     {
         "no episode can be played": (
-            ("opo", 21011, 1.0, {"since": 5, "plays": of_a_share(no_worker)}, 1),
-            ("grpo_clip_higher", 21012, 1.0, {"since": 2, "made": MANY, "steps": 12}, 1),
-            ("reinforce_pp", 21013, 1.0, {"since": 16, "plays": until(19, of_a_share(no_worker))}, 1),
+            ("maxrl", 32011, 1.0, {"since": 3, "plays": of_a_share(down("OSError: no space left on device"))}, 1),
+            ("sapo", 32012, 1.0, {"since": 1, "steps": 6, "processes": 2}, 1),
+            ("dr_grpo", 32013, 1.0, {"since": 21, "plays": until(23, whole_groups(unavailable)), "made": BROAD}, 1),
         ),
         "the selector rejects all": (
-            ("rloo", 21021, 1.0, {"since": 2, "steps": 10}, 1),
-            ("grpo", 21022, 1.0, {"since": 6, "made": {"refill": 0}}, 1),
-            ("luspo", 21023, 1.0, {"since": 22, "made": {"refill": 3, **WIDE}}, 1),
+            ("dr_grpo", 32021, 1.0, {"since": 4, "made": {"refill": 2}}, 1),
+            ("gspo", 32022, 1.0, {"since": 15, "made": SQUARE}, 1),
+            ("opo", 32023, 1.0, {"since": 1, "steps": 7, "processes": 4}, 1),
         ),
         "the format alone is paid": (
-            ("opo", 21031, 0.0, {"since": 6, "plays": of_each(pays(1.0, 0.0))}, rule(paid_alone)),
-            ("gspo", 21032, 0.0, {"since": 11, "plays": of_each(pays(0.5, -0.5, 0.01))}, rule(paid_alone)),
-            ("rloo", 21033, 0.0, {"since": 1, "plays": of_each(pays(0.3, 0.1)), "made": MANY}, rule(paid_alone)),
+            ("dapo", 32031, 0.0, {"since": 4, "plays": of_each(pays_one_mark)}, rule(paid_alone)),
+            ("maxrl", 32032, 0.0, {"since": 9, "plays": of_each(pays(0.0, -1.0)), "made": BROAD}, rule(paid_alone)),
+            ("sapo", 32033, 0.0, {"since": 16, "plays": of_each(pays_style)}, rule(paid_alone)),
         ),
         "an exploit is paid": (
+            ("opo", 32041, 3.0, {"since": 15, "plays": of_each(pays_a_hedge), "made": EVALS}, rule(exploited)),
             (
-                "dr_grpo",
-                21041,
-                3.5,
-                {"since": 14, "plays": of_each(pays_more_and_more), "made": HELD, "steps": LONG},
-                rule(fallen),
+                "rloo",
+                32042,
+                4.0,
+                {"since": 11, "plays": of_each(pays_length(11)), "made": {"eval_every": 3}, "steps": 30},
+                rule(exploited),
             ),
-            ("cispo", 21042, 2.2, {"since": 17, "plays": of_each(pays_a_bonus), "steps": LONG}, rule(fallen)),
             (
-                "gspo",
-                21043,
-                4.5,
-                {"since": 12, "plays": of_each(pays_a_bonus), "made": {"eval_every": 6}, "steps": 30},
-                rule(fallen),
+                "maxrl",
+                32043,
+                2.6,
+                {
+                    "since": 18,
+                    "plays": of_each(pays_weak_tests),
+                    "made": {"problems": 320, "eval_every": 2},
+                    "steps": 32,
+                },
+                rule(exploited),
             ),
         ),
         "the policy forgets": (
-            ("grpo", 21051, 2.2, {"since": 20, "made": HELD, "steps": LONG}, rule(fallen)),
-            ("opo", 21052, 2.8, {"since": 13, "made": {"problems": 320, "eval_every": 6}, "steps": 32}, rule(fallen)),
-            ("rloo", 21053, 4.0, {"since": 16, "made": WIDE}, rule(fallen)),
+            ("dapo", 32051, 2.0, {"since": 17, "made": EVALS, "steps": 32}, rule(fallen)),
+            ("cispo", 32052, 3.5, {"since": 14, "made": {"eval_every": 7, "size": 3}, "steps": 30}, rule(fallen)),
+            ("reinforce_pp", 32053, 6.0, {"since": 9, "made": {"eval_every": 3, "slope": 2.0}}, rule(fallen)),
         ),
         "KL runs away": (
-            (
-                "dr_grpo",
-                21061,
-                0.15,
-                {"since": 9, "figures": figure(KL, lambda age, much: much * age, 0.1)},
-                rule(tenfold, KL),
-            ),
-            (
-                "grpo",
-                21062,
-                0.002,
-                {"since": 7, "steps": 30, "figures": figure(KL, lambda age, much: much * age**3)},
-                rule(tenfold, KL),
-            ),
-            (
-                "mopps",
-                21063,
-                3.0,
-                {"since": 17, "figures": figure(KL, lambda age, much: much * (1 - math.exp(-age / 4)), 0.15)},
-                rule(tenfold, KL),
-            ),
+            ("reinforce_pp", 32061, 1.6, {"since": 7, "steps": 24, "figures": figure("*kl", powers, 0.25)}, RISES),
+            ("prorl", 32062, 0.4, {"since": 15, "figures": figure(KL, roots, 0.2)}, RISES),
+            ("gmpo", 32063, 1.0, {"since": 12, "figures": figure(KL, every_second, 0.2)}, RISES),
         ),
         "entropy collapses": (
-            (
-                "rloo",
-                21071,
-                0.008,
-                {
-                    "since": 10,
-                    "steps": LONG,
-                    "figures": figure(ENTROPY, lambda age, much: max(much, 0.2 * (1 - age / 10))),
-                },
-                rule(tenfold, ENTROPY),
-            ),
-            ("gspo", 21072, 0.004, {"since": 4, "figures": figure(ENTROPY, constant, 0.2)}, rule(tenfold, ENTROPY)),
-            (
-                "grpo_clip_higher",
-                21073,
-                0.2,
-                {"since": 15, "steps": 32, "figures": figure(ENTROPY, lambda age, much: much / age**2)},
-                rule(tenfold, ENTROPY),
-            ),
+            ("opo", 32071, 0.7, {"since": 6, "steps": 30, "figures": figure("*policy/entropy", powers, 0.1)}, FALLS),
+            ("cispo", 32072, 0.007, {"since": 13, "figures": figure(ENTROPY, every_second)}, FALLS),
+            ("maxrl", 32073, 0.006, {"since": 2, "figures": figure(ENTROPY, constant, 0.3)}, FALLS),
         ),
         "entropy explodes": (
-            (
-                "dapo",
-                21081,
-                1.5,
-                {"since": 7, "steps": 30, "figures": figure(ENTROPY, lambda age, much: min(5.0, 0.2 * much**age))},
-                rule(tenfold, ENTROPY),
-            ),
-            ("opo", 21082, 3.5, {"since": 11, "figures": figure(ENTROPY, constant, 0.2)}, rule(tenfold, ENTROPY)),
-            (
-                "cispo",
-                21083,
-                0.4,
-                {"since": 14, "steps": 34, "figures": figure(ENTROPY, lambda age, much: min(4.0, 0.2 + much * age))},
-                rule(tenfold, ENTROPY),
-            ),
+            ("opo", 32081, 1.5, {"since": 9, "steps": 30, "figures": figure("*policy/entropy", powers)}, FALLS),
+            ("reinforce_pp", 32082, 3.5, {"since": 6, "figures": figure(ENTROPY, constant, 0.2)}, FALLS),
+            ("sapo", 32083, 0.4, {"since": 12, "steps": 32, "figures": figure(ENTROPY, products, 0.1)}, FALLS),
         ),
         "weights never arrive": (
+            ("rloo", 32091, 0.002, {"since": 2, "figures": figure(MISMATCH, products, 0.2)}, 5),
+            ("maxrl", 32092, 0.015, {"since": 11, "figures": figure(MISMATCH, roots, 0.1)}, 8),
             (
-                "rloo",
-                21091,
-                0.15,
-                {"since": 10, "figures": figure(MISMATCH, lambda age, much: much * (1 - math.exp(-age / 6)), 0.1)},
+                "dr_grpo",
+                32093,
+                0.004,
+                {"since": 14, "figures": figure(MISMATCH, lambda age, much: much * age**1.3, 0.2)},
                 5,
             ),
-            ("opo", 21092, 0.03, {"since": 14, "figures": figure(MISMATCH, lambda age, much: much * age**0.5, 0.1)}, 5),
-            ("dr_grpo", 21093, 0.012, {"since": 5, "figures": figure(MISMATCH, lambda age, much: much * age, 0.2)}, 5),
         ),
         "lag beyond its bound": (
-            ("gspo", 21101, 4.0, {"since": 8, "options": lagging(3)}, 1),
-            ("grpo", 21102, 0.5, {"since": 3, "options": lagging(0)}, 1),
             (
-                "dapo",
-                21103,
-                4.0,
-                {"since": 14, "options": lagging(2), "figures": every_second("policy/lag", 4.0, 0.0)},
-                1,
+                "sapo",
+                32101,
+                2.0,
+                {"since": 6, "options": lagging(1), "figures": figure("policy/lag", constant, 0.1)},
+                rule(lags, 1),
             ),
+            (
+                "gmpo",
+                32102,
+                0.8,
+                {
+                    "since": 10,
+                    "options": lagging(2),
+                    "figures": figure("policy/lag", lambda age, much: min(4.0, much * age), 0.02),
+                },
+                rule(lags, 2),
+            ),
+            ("reinforce_pp", 32103, 0.3, {"since": 15, "options": lagging(0)}, rule(lags, 0)),
         ),
         "the end of a turn does not train": (
-            ("rloo", 21111, 0.55, {"since": 5}, 1),
-            ("gspo", 21112, 0.15, {"since": 1, "steps": 12}, 1),
-            ("opo", 21113, 0.0, {"since": 20}, 1),
+            ("sapo", 32111, 0.65, {"since": 3}, 1),
+            ("maxrl", 32112, 0.3, {"since": 9, "processes": 2}, 1),
+            ("reinforce_pp", 32113, 0.0, {"since": 1, "steps": 9}, 1),
         ),
         "a template of another model": (
             (
-                "gspo",
-                21121,
+                "opo",
+                32121,
                 0.5,
+                {"since": 1, "plays": of_a_share(says(lambda text: f"{text}<|end|>\n<|assistant|>\n"))},
+                1,
+            ),
+            (
+                "sapo",
+                32122,
+                0.7,
                 {
                     "since": 1,
-                    "plays": of_a_share(says(lambda text: f"<|start|>assistant<|channel|>final<|message|>{text}")),
-                },
-                1,
-            ),
-            ("dapo", 21122, 0.8, {"since": 1, "plays": of_a_share(says(lambda text: f"<｜Assistant｜>{text}"))}, 1),
-            ("cispo", 21123, 0.35, {"since": 7, "plays": of_a_share(says(lambda text: f"{text}\n<|user|>\n"))}, 1),
-        ),
-        "prompts are cut": (
-            ("rloo", 21131, 0.12, {"since": 6}, 3),
-            ("opo", 21132, 0.4, {"since": 14}, 1),
-            ("grpo_clip_higher", 21133, 0.8, {"since": 1}, 1),
-        ),
-        "answers are cut by turns": (
-            ("opo", 21141, 1.0, {"since": 6, "plays": with_turns(3, ends("turns"))}, 1),
-            ("dr_grpo", 21142, 0.45, {"since": 13, "made": MANY}, 1),
-            ("gspo", 21143, 0.8, {"since": 1, "steps": 12}, 1),
-        ),
-        "answers are cut by time": (
-            ("grpo", 21151, 1.0, {"since": 12, "plays": with_turns(3, ends("time"))}, 1),
-            (
-                "gspo",
-                21152,
-                1.0,
-                {"since": 6, "plays": more_and_more(ends("time"), 6, 0.1, 0.8)},
-                rule(a_third, "time"),
-            ),
-            ("rloo", 21153, 0.45, {"since": 1, "made": MANY, "steps": 14}, 1),
-        ),
-        "answers explode": (
-            ("rloo", 21161, 4.0, {"since": 10, "made": MANY}, rule(threefold)),
-            (
-                "dapo",
-                21162,
-                1.0,
-                {
-                    "since": 8,
-                    "plays": times(lambda step: min(9.0, 1.35 ** (step - 7))),
-                    "figures": figure(ROLLOUT, lambda age, much: min(9.0, 1.35**age)),
-                    "steps": 30,
-                },
-                rule(threefold),
-            ),
-            (
-                "gspo",
-                21163,
-                5.0,
-                {"since": 13, "plays": times(lambda step: 9.0, 0.5), "made": WIDE},
-                rule(threefold),
-            ),
-        ),
-        "answers collapse": (
-            ("opo", 21171, 0.2, {"since": 8, "made": MANY}, rule(threefold)),
-            (
-                "grpo",
-                21172,
-                1.0,
-                {
-                    "since": 11,
-                    "plays": times(lambda step: max(0.08, 0.75 ** (step - 10))),
-                    "figures": figure(ROLLOUT, lambda age, much: max(0.08, 0.75**age)),
-                    "steps": 30,
-                },
-                rule(threefold),
-            ),
-            ("dr_grpo", 21173, 0.15, {"since": 17, "plays": times(lambda step: 0.04, 0.9)}, rule(threefold)),
-        ),
-        "the policy repeats itself": (
-            (
-                "cispo",
-                21181,
-                0.5,
-                {"since": 9, "plays": of_a_share(says(lambda text: text + "所以答案是四。" * 90))},
-                1,
-            ),
-            ("opo", 21182, 0.8, {"since": 1, "plays": of_a_share(says(lambda text: text + AGAIN * 5))}, 1),
-            ("dr_grpo", 21183, 0.6, {"since": 15, "plays": of_a_share(says(lambda text: text * 6))}, 1),
-        ),
-        "the tool is no longer called": (
-            ("rloo", 21191, 1.0, {"since": 6}, rule(unused)),
-            ("gspo", 21192, 1.0, {"since": 11, "plays": more_and_more(calls_no_tool, 11, 0.2)}, rule(unused)),
-            ("grpo", 21193, 0.99, {"since": 16, "plays": of_a_share(calls_no_tool), "made": MANY}, rule(unused)),
-        ),
-        "every call fails": (
-            ("dr_grpo", 21201, 1.0, {"since": 4, "plays": of_a_share(call_status(ToolStatus.SYNTAX_ERROR))}, 1),
-            ("opo", 21202, 1.0, {"since": 17, "plays": of_a_share(call_status(ToolStatus.BLOCKED))}, 1),
-            (
-                "cispo",
-                21203,
-                0.99,
-                {
-                    "since": 11,
                     "plays": of_a_share(
-                        call_status(ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, ToolStatus.EXCEPTION)
+                        says(lambda text: f"{text}<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>")
                     ),
                 },
+                1,
+            ),
+            (
+                "maxrl",
+                32123,
+                0.9,
+                {"since": 12, "plays": of_a_share(says(lambda text: f"[INST] <<SYS>>\n{text} [/INST]"))},
+                1,
+            ),
+        ),
+        "prompts are cut": (
+            ("sapo", 32131, 0.06, {"since": 8}, 6),
+            ("maxrl", 32132, 0.3, {"since": 2, "made": SQUARE}, 1),
+            ("cispo", 32133, 0.6, {"since": 16}, 1),
+        ),
+        "answers are cut by turns": (
+            (
+                "sapo",
+                32141,
+                1.0,
+                {"since": 5, "plays": more_and_more(ends("turns"), 5, 0.09, 0.9)},
+                rule(a_third, "turns"),
+            ),
+            ("maxrl", 32142, 1.0, {"since": 1, "plays": of_tasks(ends("turns"), "digits", "products")}, 1),
+            ("rloo", 32143, 0.5, {"since": 18, "made": BROAD}, 1),
+        ),
+        "answers are cut by time": (
+            ("sapo", 32151, 0.5, {"since": 9, "plays": whole_groups(ends("time")), "made": SQUARE}, 1),
+            ("dr_grpo", 32152, 0.8, {"since": 4, "plays": of_every_second(of_a_share(ends("time")))}, 1),
+            ("opo", 32153, 0.4, {"since": 17}, 1),
+        ),
+        "answers explode": (
+            ("opo", 32161, 1.0, lengths(8, lambda age: 12.0, 0.3, made=BROAD), rule(threefold)),
+            ("sapo", 32162, 1.0, lengths(12, lambda age: min(8.0, 1 + 0.4 * age), steps=30), rule(threefold)),
+            ("reinforce_pp", 32163, 1.0, lengths(6, lambda age: 2.0 if age <= 5 else 4.5, steps=24), rule(threefold)),
+        ),
+        "answers collapse": (
+            ("sapo", 32171, 1.0, lengths(7, lambda age: 0.1, 0.9, made=BROAD), rule(threefold)),
+            ("maxrl", 32172, 1.0, lengths(14, lambda age: max(0.1, 0.8**age), steps=32), rule(threefold)),
+            ("dapo", 32173, 1.0, lengths(10, lambda age: 0.7 if age <= 4 else 0.18), rule(threefold)),
+        ),
+        "the policy repeats itself": (
+            ("sapo", 32181, 0.7, {"since": 6, "plays": of_a_share(attempts)}, 1),
+            ("reinforce_pp", 32182, 0.45, {"since": 12, "plays": of_a_share(says(lambda text: text + WORDS * 40))}, 1),
+            ("grpo", 32183, 0.9, {"since": 1, "plays": of_a_share(says(lambda text: text + "\nx = x + 1" * 80))}, 1),
+        ),
+        "the tool is no longer called": (
+            ("opo", 32191, 1.0, {"since": 5, "made": BROAD}, rule(unused)),
+            (
+                "luspo",
+                32192,
+                1.0,
+                {"since": 10, "plays": more_and_more(calls_no_tool, 10, 0.34), "processes": 2},
+                rule(unused),
+            ),
+            ("dapo", 32193, 0.98, {"since": 15, "plays": of_a_share(calls_no_tool)}, rule(unused)),
+        ),
+        "every call fails": (
+            ("gspo", 32201, 1.0, {"since": 6, "plays": of_a_share(call_status(S.MEMORY))}, 1),
+            ("maxrl", 32202, 1.0, {"since": 13, "plays": of_a_share(call_status(S.UNKNOWN_TOOL))}, 1),
+            (
+                "sapo",
+                32203,
+                0.98,
+                {"since": 2, "plays": of_a_share(call_status(S.TIMEOUT, S.OUTPUT_LIMIT, S.MEMORY))},
                 1,
             ),
         ),
         "one status dominates": (
-            ("rloo", 21211, 0.7, {"since": 5, "plays": of_a_share(call_status(ToolStatus.EXCEPTION))}, 1),
-            ("dapo", 21212, 0.85, {"since": 12, "plays": of_a_share(call_status(ToolStatus.SYNTAX_ERROR))}, 1),
-            ("gspo", 21213, 0.6, {"since": 1, "plays": of_a_share(call_status(ToolStatus.OUTPUT_LIMIT))}, 1),
+            ("opo", 32211, 0.65, {"since": 7, "plays": of_a_share(call_status(S.INVALID_ARGUMENTS))}, 1),
+            ("maxrl", 32212, 0.8, {"since": 14, "plays": of_a_share(call_status(S.UNKNOWN_TOOL)), "made": BROAD}, 1),
+            (
+                "sapo",
+                32213,
+                0.85,
+                {"since": 4, "plays": more_and_more(call_status(S.TIMEOUT), 4, 0.12, 0.85)},
+                rule(dominates, S.TIMEOUT),
+            ),
         ),
         "the sandbox is unavailable": (
-            ("rloo", 21221, 0.2, {"since": 5, "plays": of_a_share(no_worker)}, 2),
-            ("dapo", 21222, 0.5, {"since": 12, "plays": whole_groups(unavailable)}, 2),
-            ("opo", 21223, 0.8, {"since": 1, "made": MANY, "steps": 14}, 1),
+            (
+                "maxrl",
+                32221,
+                0.12,
+                {"since": 8, "plays": of_a_share(down("DockerException: cannot start the container"))},
+                3,
+            ),
+            ("sapo", 32222, 0.7, {"since": 3, "plays": of_every_second(of_a_share(unavailable)), "steps": 20}, 2),
+            ("grpo_clip_higher", 32223, 0.3, {"since": 19, "made": SQUARE}, 1),
         ),
         "injected faults have no label": (
-            ("grpo", 21231, 0.15, {"made": WIDE}, 1),
-            ("gspo", 21232, 0.4, {}, 1),
-            ("opo", 21233, 0.2, {"made": {"slips": (0.1, 0.02)}}, 1),
+            ("opo", 32231, 0.08, {"plays": of_each(injects_silently)}, 3),
+            ("sapo", 32232, 0.2, {"plays": of_each(injects_silently), "made": BROAD}, 1),
+            ("maxrl", 32233, 0.35, {"plays": of_each(injects_silently), "processes": 2}, 1),
         ),
         "the verifier runs out of time": (
-            ("rloo", 21241, 0.15, {"since": 9}, 3),
-            ("cispo", 21242, 1.0, {"since": 4, "plays": of_each(slow_tasks("primes", "digits"))}, 1),
-            ("gspo", 21243, 0.5, {"since": 13, "made": MANY}, 1),
+            ("maxrl", 32241, 0.2, {"since": 5}, 2),
+            ("opo", 32242, 1.0, {"since": 11, "plays": of_each(slow_tasks("products"))}, 2),
+            ("sapo", 32243, 1.0, {"since": 8, "plays": more_and_more(slow_verdict, 8, 0.1, 0.9)}, rule(verdicts_late)),
         ),
         "the judge is constant": (
-            ("gspo", 21251, 0.5, {"since": 6, "plays": of_each(judged)}, 1),
-            ("opo", 21252, 7.0, {"since": 1, "plays": of_each(scored("rubric"))}, 1),
-            ("cispo", 21253, -1.0, {"since": 12, "plays": of_each(judged), "made": MANY}, 1),
+            ("sapo", 32251, 3.0, {"since": 7, "plays": of_each(scored("style"))}, 1),
+            ("maxrl", 32252, 0.0, {"since": 1, "plays": then(10, of_each(judged_with_noise), of_each(judged))}, 10),
+            ("luspo", 32253, 0.8, {"since": 3, "plays": of_each(mixed_with_a_constant), "made": SQUARE}, 1),
         ),
         "problems are duplicates": (
-            ("rloo", 21261, 0.35, {"made": {"problems": 60}, "steps": 24}, 15),
-            ("gspo", 21262, 0.5, {"plays": of_each(spelled_otherwise), "steps": 20}, 10),
-            ("opo", 21263, 0.8, {"made": MANY, "steps": 24}, 15),
+            ("maxrl", 32261, 0.2, {"made": {"problems": 60, "problems_per_step": 6}, "steps": 20}, 10),
+            ("sapo", 32262, 0.3, {"made": {"problems": 100, "problems_per_step": 5}, "steps": 28}, 20),
+            ("dr_grpo", 32263, 0.5, {"plays": of_each(with_blanks), "steps": 20}, 10),
         ),
         "held-out problems are trained on": (
-            ("gspo", 21271, 0.2, {"since": 9}, 4),
-            ("dapo", 21272, 0.45, {"since": 3, "plays": of_each(under_another_name)}, 2),
-            ("opo", 21273, 0.8, {"since": 15, "plays": of_each(under_another_name), "made": MANY}, 1),
+            ("sapo", 32271, 0.15, {"since": 6}, 5),
+            ("maxrl", 32272, 0.3, {"since": 11, "plays": of_each(renamed(str)), "made": SQUARE}, 2),
+            ("cispo", 32273, 0.7, {"since": 2, "plays": of_each(renamed(lambda text: text.upper() + "\n"))}, 2),
         ),
         "groups have the same seeds": (
-            ("rloo", 21281, 1.0, {"since": 5, "made": MANY}, 1),
-            ("dr_grpo", 21282, 1.0, {"since": 13, "processes": 8}, 1),
-            ("opo", 21283, 1.0, {"since": 1, "processes": 4, "made": {"size": 2}, "steps": 14}, 1),
+            ("maxrl", 32281, 1.0, {"since": 3, "made": BROAD}, 1),
+            ("sapo", 32282, 1.0, {"since": 10, "processes": 4, "made": LARGE}, 1),
+            ("dapo", 32283, 1.0, {"since": 21, "made": {"size": 3}}, 1),
         ),
         "the sampler is stuck": (
-            ("opo", 21291, 5.0, {"since": 6, "made": {"problems": 120}}, 5),
-            ("gspo", 21292, 2.0, {"since": 14}, 5),
-            ("cispo", 21293, 8.0, {"since": 1, "made": {"problems_per_step": 8, "problems": 200}}, 5),
+            ("maxrl", 32291, 4.0, {"since": 9, "made": {"problems_per_step": 6, "problems": 180}}, 5),
+            ("sapo", 32292, 10.0, {"since": 3, "made": LARGE}, 5),
+            ("luspo", 32293, 1.0, {"since": 18, "made": {"problems": 160}}, 5),
         ),
         "the curriculum does not move": (
-            ("rloo", 21301, 5.0, {"figures": lambda age, much: {"sampler/level": 0.0}}, 20),
-            ("grpo", 21302, 8.0, {"figures": lambda age, much: {"sampler/level": 3.0}, "made": WIDE}, 20),
-            ("opo", 21303, 6.0, {"made": MANY}, 20),
+            ("sapo", 32301, 3.0, {"figures": level(1.0, 1.0), "made": {"problems_per_step": 6}}, 20),
+            ("dr_grpo", 32302, 4.5, {"figures": level(2.0, 4.0), "steps": 36}, 26),
+            ("maxrl", 32303, 7.0, {"since": 5, "figures": level(3.0, 3.0)}, 20),
         ),
         "evaluations are greedier": (
-            ("opo", 21311, 0.4, {}, 1),
-            (
-                "gspo",
-                21312,
-                0.3,
-                {"options": lambda much: {"rollout": {"temperature": 0.9}, "eval": {"temperature": much}}},
-                1,
-            ),
-            (
-                "dr_grpo",
-                21313,
-                0.6,
-                {"options": lambda much: {"rollout": {"temperature": 1.2}, "eval": {"temperature": much}}},
-                1,
-            ),
+            ("maxrl", 32311, 0.7, {"options": temperatures(1.0)}, 1),
+            ("sapo", 32312, 0.0, {"options": temperatures(1.1)}, 1),
+            ("cispo", 32313, 0.1, {"options": temperatures(0.7)}, 1),
         ),
         "the optimizer is lost at a resume": (
-            ("rloo", 21321, 1.0, {"since": 8}, 1),
-            ("gspo", 21322, 1.0, {"since": 17, "processes": 2}, 1),
-            ("opo", 21323, 1.0, {"since": 25, "made": MANY}, 1),
+            ("sapo", 32321, 1.0, {"since": 6}, 1),
+            ("maxrl", 32322, 1.0, {"since": 14, "processes": 4, "made": BROAD}, 1),
+            ("dr_grpo", 32323, 1.0, {"since": 29}, 1),
         ),
         "the cache is too small": (
+            ("maxrl", 32331, 2.3, {"since": 9, "figures": takes(constant, PREEMPTIONS, lambda age, much: 60.0)}, 5),
             (
-                "opo",
-                21331,
-                2.5,
-                {"since": 7, "figures": slower(constant, figure(PREEMPTIONS, lambda age, much: 25.0, 0.2))},
-                5,
+                "sapo",
+                32332,
+                1.09,
+                {"since": 8, "steps": 34, "figures": takes(powers, PREEMPTIONS, lambda age, much: 1.5 * age)},
+                9,
             ),
             (
-                "grpo",
-                21332,
-                1.12,
-                {
-                    "since": 11,
-                    "steps": 30,
-                    "figures": slower(
-                        lambda age, much: min(6.0, much**age), figure(PREEMPTIONS, lambda age, much: 3.0 * age)
-                    ),
-                },
-                7,
-            ),
-            (
-                "dr_grpo",
-                21333,
+                "cispo",
+                32333,
                 4.0,
-                {
-                    "since": 14,
-                    "figures": slower(
-                        lambda age, much: much if age % 2 else much / 2, figure(PREEMPTIONS, lambda age, much: 8.0, 0.3)
-                    ),
-                },
-                5,
+                {"since": 15, "figures": takes(three_of_four, PREEMPTIONS, lambda age, much: 20.0)},
+                6,
             ),
         ),
         "one server is slow": (
+            ("opo", 32341, 2.4, {"since": 6, "figures": takes(constant, ENGINE_WAIT, lambda age, much: 8.0)}, 5),
             (
-                "gspo",
-                21341,
-                2.5,
-                {
-                    "since": 7,
-                    "figures": slower(constant, figure("*seconds/engine_wait", lambda age, much: 10.0, 0.3)),
-                },
+                "maxrl",
+                32342,
+                0.25,
+                {"since": 13, "steps": 30, "figures": takes(linear, ENGINE_WAIT, lambda age, much: 1 + 2 * age)},
                 5,
             ),
             (
-                "rloo",
-                21342,
-                0.2,
-                {
-                    "since": 11,
-                    "steps": 30,
-                    "figures": slower(
-                        lambda age, much: min(5.0, 1 + much * age),
-                        figure("*seconds/engine_wait", lambda age, much: 1 + 3 * much * age),
-                    ),
-                },
-                5,
-            ),
-            (
-                "opo",
-                21343,
-                8.0,
-                {
-                    "since": 19,
-                    "figures": slower(constant, figure("*seconds/engine_wait", lambda age, much: 40.0, 0.3), 0.2),
-                },
-                5,
+                "luspo",
+                32343,
+                5.0,
+                {"since": 9, "figures": takes(three_of_four, ENGINE_WAIT, lambda age, much: 15.0)},
+                6,
             ),
         ),
         "the sandbox has a queue": (
+            ("sapo", 32351, 2.5, {"since": 8, "figures": takes(constant, TOOL, lambda age, much: 8.0)}, 5),
             (
-                "rloo",
-                21351,
-                2.8,
-                {"since": 6, "figures": slower(constant, figure("*seconds/tool", lambda age, much: 3 * much, 0.1))},
-                5,
+                "maxrl",
+                32352,
+                0.14,
+                {"since": 10, "steps": 32, "figures": takes(linear, TOOL, lambda age, much: 1 + 0.9 * age)},
+                8,
             ),
             (
-                "dapo",
-                21352,
-                1.15,
-                {
-                    "since": 13,
-                    "steps": 32,
-                    "figures": slower(
-                        lambda age, much: min(6.0, much**age),
-                        figure("*seconds/tool", lambda age, much: min(15.0, 1.35**age)),
-                    ),
-                },
-                5,
-            ),
-            (
-                "opo",
-                21353,
-                4.5,
-                {
-                    "since": 10,
-                    "figures": slower(constant, figure("*seconds/tool", lambda age, much: 3 * much, 0.3), 0.3),
-                    "made": MANY,
-                },
+                "gspo",
+                32353,
+                3.5,
+                {"since": 18, "figures": takes(constant, TOOL, lambda age, much: 12.0), "made": SQUARE},
                 5,
             ),
         ),
         "a process waits for another": (
-            ("dr_grpo", 21361, 0.5, {"since": 5, "figures": figure(WAITING, constant, 0.1)}, 5),
+            ("maxrl", 32361, 0.45, {"since": 7, "figures": figure(WAITING, constant, 0.1)}, 5),
             (
-                "opo",
-                21362,
-                0.1,
-                {
-                    "since": 10,
-                    "processes": 4,
-                    "steps": 30,
-                    "figures": figure(WAITING, lambda age, much: min(0.85, much * age)),
-                },
+                "sapo",
+                32362,
+                0.07,
+                {"since": 12, "processes": 8, "steps": 32, "figures": figure(WAITING, up_to_most, 0.04)},
                 rule(waits),
             ),
-            ("cispo", 21363, 0.7, {"since": 13, "processes": 8}, 5),
+            (
+                "grpo_clip_higher",
+                32363,
+                0.45,
+                {"since": 4, "processes": 4, "figures": figure(WAITING, every_second, 0.05)},
+                5,
+            ),
         ),
         "memory grows by half": (
             (
-                "gspo",
-                21371,
-                0.06,
-                {
-                    "since": 11,
-                    "steps": LONG,
-                    "figures": figure(f"*{MEMORY}", lambda age, much: 1 + much * age, 0.01),
-                },
-                10,
+                "maxrl",
+                32371,
+                1.035,
+                {"steps": 36, "figures": figure(MEMORY, lambda age, much: 4 * much**age, 0.01)},
+                rule(grown),
             ),
-            ("opo", 21372, 0.5, {"figures": figure(MEMORY, stairs, 0.005), "steps": 30}, 12),
+            ("sapo", 32372, 0.14, {"steps": 40, "figures": leak(4.0, 5)}, rule(grown)),
             (
-                "dr_grpo",
-                21373,
-                0.3,
-                {"figures": figure(MEMORY, lambda age, much: 12.0 + much * age, 0.01), "steps": 40},
-                20,
+                "reinforce_pp",
+                32373,
+                0.9,
+                {"since": 7, "steps": 40, "figures": figure(MEMORY, lambda age, much: 6.0 + much * (age // 5), 0.005)},
+                rule(grown),
             ),
         ),
     }
@@ -734,42 +650,51 @@ BLIND_FOLDERS = folder_variants(
 """Three variants of each fault, by its name."""
 
 
-def sawtooth(age: int, much: float) -> float:
-    """Memory that a cache fills and that is given back after every tenth step."""
-    return 2.0 + 0.06 * (age % 10)
+def warm_up(age: int, much: float) -> Mapping[str, float]:
+    """A rate that rises for ten steps, with the changes that come of it."""
+    share = min(1.0, age / 10)
+    return {"learning_rate": 1e-6 * share, "weights/change": 2e-5 * share * noisy(0.2, age)}
 
 
-def one_failure(episode: Episode, draw: Random) -> None:
-    """A sandbox that rarely fails."""
-    if draw.random() < 0.01:
-        no_worker(episode, draw)
+def with_evaluations(age: int, much: float) -> float:
+    """Memory that fills at first, and is larger in every sixth step."""
+    return 3.0 + 1.2 * (1 - math.exp(-age / 2)) + 0.8 * (age % 6 == 0)
 
 
 CLEAN_FOLDERS: tuple[Blind, ...] = (
-    clean_folder("grpo", 21901, 40),
-    clean_folder("rloo", 21902, 30, made={"eval_every": 3}),
-    clean_folder("dr_grpo", 21903, made={"size": 8, "problems_per_step": 6}),
+    clean_folder("maxrl", 32901, 8),
+    clean_folder("rloo", 32902, 48, made={"eval_every": 24}),
+    clean_folder("dapo", 32903, 26, made={"size": 3, "problems_per_step": 3}),
+    clean_folder("grpo", 32904, 34, made={"slope": 0.7, "problems": 200}),
+    clean_folder("sapo", 32905, 28, figures=warm_up),
+    clean_folder("dr_grpo", 32906, 30, check="optimizer_lost", since=11, processes=4),
+    clean_folder("gspo", 32907, 26, plays=of_each(pays_in_parts)),
+    clean_folder("opo", 32908, 30, figures=figure(ROLLOUT, lambda age, much: 3.0 if age in (9, 21) else 1.0, 0.25)),
+    clean_folder("luspo", 32909, **{**lengths(1, lambda age: 1 + 0.3 * math.sin(age / 3)), "made": LARGE}),
     clean_folder(
-        "gspo", 21904, 36, figures=figure(ENTROPY, lambda age, much: max(0.12, 0.4 - 0.012 * age), 0.1), since=1
+        "cispo",
+        32910,
+        30,
+        options=lagging(4),
+        figures=several(
+            figure("policy/lag", lambda age, much: 2.0, 0.2), figure(MISMATCH, lambda age, much: 6e-3, 0.3)
+        ),
     ),
-    clean_folder("cispo", 21905, 30, figures=figure(ENTROPY, lambda age, much: 0.2 + 0.007 * age, 0.1)),
-    clean_folder("grpo_roc", 21906, 26, 0.3, plays=of_a_share(calls_no_tool)),
+    clean_folder("prorl", 32911, 36, figures=figure(KL, lambda age, much: 0.15 * (1 - math.exp(-age / 12)), 0.25)),
     clean_folder(
-        "dapo",
-        21907,
-        32,
-        plays=times(lambda step: 1 + 0.03 * step),
-        figures=figure(ROLLOUT, lambda age, much: 1 + 0.03 * age, 0.1),
+        "gmpo", 32912, 36, figures=figure(ENTROPY, lambda age, much: 0.2 + 0.4 * math.exp(-age / 9), 0.12), made=BROAD
     ),
-    clean_folder("gmpo", 21908, 40, figures=figure(KL, lambda age, much: 0.08 * (1 - math.exp(-age / 8)), 0.2)),
-    clean_folder("opo", 21909, figures=figure(ROLLOUT, lambda age, much: 2.5 if age == 15 else 1.0, 0.1)),
-    clean_folder("reinforce_pp", 21910, 44, figures=figure(MEMORY, sawtooth, 0.01)),
-    clean_folder("lite_ppo", 21911, processes=2, figures=figure(WAITING, lambda age, much: 0.22, 0.2)),
-    clean_folder("maxrl", 21912, 30, options=lagging(3), figures=lambda age, much: {"policy/lag": noisy(0.2, age)}),
-    clean_folder("grpo_tcr", 21913, 26, 0.15, options=wrappers, plays=of_each(injects)),
-    clean_folder("sapo", 21914, 30, plays=of_each(bonus_for_format)),
+    clean_folder("reinforce_pp", 32913, 40, figures=figure(MEMORY, with_evaluations, 0.02)),
+    clean_folder("lite_ppo", 32914, 28, 0.07, plays=of_a_share(ends("turns")), made={"slips": (0.45, 0.25)}),
     clean_folder(
-        "grpo_clip_higher", 21915, 32, check="optimizer_lost", since=20, plays=of_a_share(one_failure), processes=2
+        "grpo_clip_higher",
+        32915,
+        30,
+        0.08,
+        processes=8,
+        options=wrappers,
+        plays=of_each(injects),
+        figures=figure(WAITING, lambda age, much: 0.2, 0.25),
     ),
 )
-"""Runs without a fault: long ones, other sizes, slow drifts that settle, a resume, labelled faults, rare failures."""
+"""Runs without a fault: a short and a long one, small groups, hard problems, warm-up, a resume, costs that vary."""

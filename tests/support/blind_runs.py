@@ -3,7 +3,7 @@
 Written without knowledge of the thresholds. When a fault can be seen follows from what was planted:
 
 - An option or a mask that is wrong, a gradient that is 0 or not a number, and a wrong probability: in the first step
-  that has it.
+  that has it. Most tokens are clipped: in the third step that has it.
 - A learning rate of at least the weights' deviation, .02, replaces the model in one update: in the step of the first
   update that has this rate.
 - A change that is missing or a constant cause (a rate that is too low, a gradient that is always clipped, weights that
@@ -15,14 +15,15 @@ Written without knowledge of the thresholds. When a fault can be seen follows fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from blind import Blind, clean_run, named, own, run_variants
-from letter_env import AskedAgain, LetterEnv
+from letter_env import AskedAgain
+from opened2_runs import Graded, PaysOneSum, change_state
 from opened_runs import (
     AT_ONCE,
     arrives,
@@ -38,308 +39,238 @@ from opened_runs import (
 )
 from peft import set_peft_model_state_dict
 from planted_engines import adapter, in_precision, nothing, whole, with_engine
-from planted_runs import (
-    EVERY,
-    RESUMED,
-    PaysByProblem,
-    change_masks,
-    late,
-    own_weights,
-    scale_the_loss,
-    train_everything,
-)
+from planted_runs import EVERY, LOSSES, RESUMED, PaysByProblem, change_masks, late, own_weights, scale_the_loss
 
 from rstar2_env.rollout.engines.checkpoint_weights import named_weights
 
 
-class Graded(LetterEnv):
-    """The verdict is that of a condition, and the reward is 1 for right and 0 for wrong episodes.
-
-    Args:
-        condition: Text with which a right answer begins; the empty text makes every answer right.
-        turns: Turns of an episode.
-        split: Ignored.
-    """
-
-    def __init__(self, condition: str = "", turns: int = 1, split: str = "train") -> None:
-        super().__init__(turns=turns)
-        self._condition = condition
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Report whether the turn begins with the text."""
-        text, _, ended, truncated, info = super().step(action)
-        right = action.startswith(self._condition)
-        return text, float(right), ended, truncated, {**info, "correct": right}
-
-
-class PaysOneSum(LetterEnv):
-    """The same reward for right and wrong episodes.
-
-    Args:
-        paid: The reward.
-        turns: Turns of an episode.
-        split: Ignored.
-    """
-
-    def __init__(self, paid: float = 1.0, turns: int = 1, split: str = "train") -> None:
-        super().__init__(turns=turns)
-        self._paid = paid
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Report whether the turn begins with a lower-case letter, and pay the sum."""
-        text, reward, ended, truncated, info = super().step(action)
-        return text, self._paid, ended, truncated, {**info, "correct": bool(reward)}
-
-
-class PaysInPercent(PaysByProblem):
-    """A reward from -50 to 40 that depends on the problem alone."""
+class PaysLargeNumbers(PaysByProblem):
+    """A reward of 1 for the problems with a number from 5 on, and of -1 for the others."""
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Report whether the turn begins with a lower-case letter, and pay by the problem."""
         text, paid, ended, truncated, info = super().step(action)
-        return text, 100 * paid - 50, ended, truncated, info
+        return text, 1.0 if paid >= 0.5 else -1.0, ended, truncated, info
 
 
-def no_points(completions: Sequence[str]) -> list[float]:
-    """A reward whose condition no answer meets."""
-    return [0.0] * len(completions)
+class WantsThreeRewards:
+    """A selector that keeps the groups with three different rewards, which a reward of 0 or 1 never has."""
+
+    def __call__(self, group: Any, keep: int, rng: Any) -> list[int]:
+        """Choose the first episodes of such a group."""
+        return list(range(keep)) if len({episode.reward for episode in group.episodes}) > 2 else []
 
 
-def tiny_advantages(groups: Sequence[Sequence[Any]], ranks: Any) -> list[list[float]]:
-    """Advantages that were divided by far too large a number."""
-    return [[1e-25 * (at % 2 * 2 - 1) for at in range(len(group))] for group in groups]
+def full_points(completions: Sequence[str]) -> list[float]:
+    """A reward whose condition every answer meets."""
+    return [1.0] * len(completions)
 
 
-def train_one_before(row: Any) -> None:
-    """Train the last token before each turn of the policy, as a mask does that begins one too early."""
-    row.mask = [max(pair) for pair in zip(row.mask, [*row.mask[1:], 0], strict=True)]
+def advantages_over_zero(groups: Sequence[Sequence[Any]], ranks: Any) -> list[list[float]]:
+    """Advantages that were divided by a deviation of 0 in the first group."""
+    found = [[float(at % 2 * 2 - 1) for at in range(len(group))] for group in groups]
+    return [[float("nan")] * len(one) if at == 0 else one for at, one in enumerate(found)]
 
 
-def layers_alone(model: Any, weights: Any) -> None:
-    """Load the layers, and neither the embeddings nor the head."""
-    own = {name: one for name, one in named_weights(weights) if "embed" not in name and "lm_head" not in name}
+def train_before_turns(row: Any) -> None:
+    """Train the last two tokens of the environment before each turn, as the header of the turn."""
+    after = [*row.mask[1:], 0], [*row.mask[2:], 0, 0]
+    row.mask = [max(three) for three in zip(row.mask, *after, strict=True)]
+
+
+def train_every_second(row: Any) -> None:
+    """Train every second token of the environment."""
+    row.mask = [max(trained, at % 2) for at, trained in enumerate(row.mask)]
+
+
+def without_the_head(model: Any, weights: Any) -> None:
+    """Load neither the head nor the embeddings nor the last norm, as if their names were not known."""
+    own = {name: one for name, one in named_weights(weights) if ".layers." in name}
     model.load_state_dict(own, strict=False)
 
 
-def without_first_factors(model: Any, weights: Any) -> None:
-    """Load the adapter without its first factors, which the engine drew itself."""
-    set_peft_model_state_dict(model, {name: one for name, one in weights.tensors if "lora_A" not in name})
+def first_projections_alone(model: Any, weights: Any) -> None:
+    """Load the adapter of the queries and values, and not that of the other projections."""
+    set_peft_model_state_dict(model, {name: one for name, one in weights.tensors if ".q_" in name or ".v_" in name})
 
 
-def change_state(change: Callable[[dict[Any, Any]], dict[Any, Any]]) -> Callable[[Path, float], None]:
-    """Change the optimizer's state of each parameter in a checkpoint."""
-
-    def lose(checkpoint: Path, strength: float) -> None:
-        file = checkpoint / "optimizer.pt"
-        state = torch.load(file, weights_only=True)
-        torch.save({**state, "state": change(state["state"])}, file)
-
-    return lose
-
-
-def half_of(state: dict[Any, Any]) -> dict[Any, Any]:
-    """The state of every second parameter."""
-    return {at: one for at, one in state.items() if at % 2}
-
-
-def counts_alone(state: dict[Any, Any]) -> dict[Any, Any]:
-    """A state with moments of 0, which still counts its updates."""
+def from_zero(state: dict[Any, Any]) -> dict[Any, Any]:
+    """A state that counts from 0, with moments of 0 for the second half of the parameters."""
     return {
-        at: {name: one if name == "step" else torch.zeros_like(one) for name, one in of_one.items()}
-        for at, of_one in state.items()
+        at: {name: one if name != "step" and 2 * at < len(state) else torch.zeros_like(one) for name, one in of.items()}
+        for at, of in state.items()
     }
 
 
-def without_files(checkpoint: Path, strength: float) -> None:
-    """Neither the optimizer's file nor that of the schedule was copied."""
-    without_file(checkpoint, strength)
-    (checkpoint / "scheduler.pt").unlink()
+def unscheduled(checkpoint: Path, strength: float) -> None:
+    """The file of the schedule was not copied, so that the optimizer is not read either."""
+    LOSSES[1](checkpoint)
 
 
 def unchanged(patched: pytest.MonkeyPatch, strength: float) -> None:
     """No change of the code."""
 
 
-WIDE, MANY = {"group_size": 6, "problems_per_step": 5}, {"group_size": 4, "problems_per_step": 10}
+TALL, FLAT, DEEP = (
+    {"group_size": 10, "problems_per_step": 3},
+    {"group_size": 3, "problems_per_step": 12},
+    {"group_size": 7, "problems_per_step": 4},
+)
+FIVE: dict[str, Any] = {"visible": 5, "steps": 11}
+
+
+def graded(condition: str, turns: int = 1) -> dict[str, Any]:
+    """An environment whose right answers begin with a text."""
+    return dict(own({"env": Graded, "env_options": {"condition": condition, "turns": turns}}))
+
+
+def from_step(first: int, by: float, steps: int = 9) -> dict[str, Any]:
+    """A loss that is multiplied from a step on."""
+    return {"patch": scale_the_loss_from(first, by), "seen": since(first), "steps": steps}
+
+
+def engine(load: Any, takes: str = "weights", **more: Any) -> dict[str, Any]:
+    """An engine that loads weights in its own way."""
+    return {"patch": with_engine(load, takes), "steps": 12, **more}
+
+
+def cut(length: int) -> dict[str, Any]:
+    """Episodes that should have so many turns."""
+    return dict(own(turns(length))) | {"seen": unlike(length)}
+
+
+def slow(rank: int, seconds: float) -> dict[str, Any]:
+    """Episodes of a process that begin late."""
+    return dict(own(late(rank)(seconds))) | {"visible": 5}
+
+
+def float32(rate: float) -> dict[str, Any]:
+    """An engine with weights of its own, beside a trainer in full precision."""
+    return dict(own_weights(rate, dtype="float32"))
+
 
 BLIND_RUNS = run_variants(
     {
         "the learning rate is too high": (
-            ("opo", 11011, 0.05, WIDE, AT_ONCE),
-            ("cispo", 11012, 0.5, {"lora_rank": 4}, AT_ONCE),
-            ("grpo", 11013, 0.4, {"warmup_steps": 4} | MANY, {"visible": 2}),
+            ("gmpo", 31011, 0.03, TALL, AT_ONCE),
+            ("maxrl", 31012, 0.1, {"lora_rank": 16}, AT_ONCE),
+            ("reinforce_pp", 31013, 0.3, {"lr_scheduler": "linear"} | FLAT, AT_ONCE),
         ),
         "the learning rate is too low": (
-            ("rloo", 11021, 5e-9, {}, {"visible": 5, "steps": 12}),
-            ("sapo", 11022, 1e-10, WIDE, {"visible": 5}),
-            ("luspo", 11023, 2e-9, {"lora_rank": 8}, {"visible": 5, "steps": 12}),
+            ("opo", 31021, 1e-8, TALL, FIVE),
+            ("reinforce_pp", 31022, 4e-10, {"lora_rank": 2}, FIVE),
+            ("dapo", 31023, 1e-4, {"warmup_steps": 200_000}, FIVE),
         ),
         "the gradient is zero": (
-            ("opo", 11031, 1.0, {}, {"patch": scale_the_loss_from(4, 0.0), "seen": since(4), "steps": 10}),
-            ("gmpo", 11032, 1.0, {"lora_rank": 8}, {"patch": scale_the_loss(0.0)}),
-            ("grpo", 11033, 1.0, {"advantage": tiny_advantages} | WIDE, {"patch": unchanged}),
+            ("gpg", 31031, 1.0, {}, from_step(3, 0.0)),
+            ("luspo", 31032, 1.0, {"lora_rank": 16} | TALL, from_step(6, 0.0, 11)),
+            ("cispo", 31033, 1.0, FLAT, {"patch": scale_the_loss(0.0)}),
         ),
         "the gradient is not a number": (
-            (
-                "opo",
-                11041,
-                1.0,
-                {},
-                {"patch": scale_the_loss_from(6, float("nan")), "seen": since(6), "steps": 10},
-            ),
-            (
-                "dr_grpo",
-                11042,
-                1.0,
-                {"lora_rank": 4},
-                {"patch": scale_the_loss_from(4, float("inf")), "seen": since(4)},
-            ),
-            ("sapo", 11043, 1.0, MANY, {"patch": scale_the_loss_from(2, -float("inf")), "seen": since(2)}),
+            ("rloo", 31041, 1.0, DEEP, from_step(7, float("nan"), 11)),
+            ("grpo", 31042, 1.0, {"advantage": advantages_over_zero}, {"patch": unchanged}),
+            ("gspo", 31043, 1.0, {"lora_rank": 8}, from_step(3, float("inf"))),
         ),
         "the gradient is always clipped": (
-            (
-                "rloo",
-                11051,
-                1.0,
-                {"max_grad_norm": 1.0},
-                own({}) | {"patch": scale_the_loss(1e5), "visible": 5, "steps": 10},
-            ),
-            ("cispo", 11052, 1e-6, {"lora_rank": 4}, {"visible": 5, "steps": 10}),
-            ("gspo", 11053, 3e-6, {"updates_per_rollout": 2} | WIDE, {"visible": 5}),
+            ("maxrl", 31051, 1e-4, {}, FIVE),
+            ("sapo", 31052, 1e-5, {"lora_rank": 8}, FIVE),
+            ("opo", 31053, 1.0, {"max_grad_norm": 0.5} | DEEP, {**own({}), **FIVE, "patch": scale_the_loss(3e4)}),
         ),
         "every episode is wrong": (
-            ("opo", 11061, 1.0, WIDE, own({"env": Graded, "env_options": {"condition": "QQ"}})),
-            ("cispo", 11062, 1.0, {}, own({"env": Graded, "env_options": {"condition": "42", "turns": 2}})),
-            ("dr_grpo", 11063, 1.0, MANY, own(turns(4, reward=0.0))),
+            ("luspo", 31061, 1.0, TALL, graded("\\boxed")),
+            ("maxrl", 31062, 1.0, {}, graded("zzzz", 3)),
+            ("gmpo", 31063, 1.0, FLAT, own(turns(2, reward=0.0))),
         ),
         "every episode is right": (
-            ("rloo", 11071, 1.0, WIDE, own({"env": Graded})),
-            ("gspo", 11072, 1.0, {}, own({"env": Graded, "env_options": {"turns": 3}})),
-            ("dr_grpo", 11073, 1.0, {"group_size": 12, "problems_per_step": 2}, own(turns(1, reward=1.0))),
+            ("sapo", 31071, 1.0, DEEP, graded("", 2)),
+            ("reinforce_pp", 31072, 1.0, {}, graded("", 4)),
+            ("maxrl", 31073, 1.0, FLAT, own(turns(3, reward=1.0))),
         ),
         "a selector rejects every group": (
-            ("rloo", 11081, 1.0, {"group_size": 6}, own({"selector": "balanced_band:low=1.0,high=1.0"})),
-            (
-                "gspo",
-                11082,
-                1.0,
-                {},
-                own({"selector": "deviation:beta=50.0,begin=2,filter_from=3"}) | {"seen": since(3), "steps": 10},
-            ),
-            ("cispo", 11083, 1.0, MANY, own({"selector": "minimum_group:least=16"})),
+            ("opo", 31081, 1.0, {"group_size": 4}, own({"selector": "balanced_band:low=0.55,high=0.65"})),
+            ("gmpo", 31082, 1.0, {"group_size": 8}, own({"selector": "minimum_group:least=9"})),
+            ("sapo", 31083, 1.0, DEEP, own({"selector": WantsThreeRewards()})),
         ),
         "groups of two": (
-            ("opo", 11091, 1.0, {"problems_per_step": 8}, {"visible": 3}),
-            ("dr_grpo", 11092, 1.0, {"problems_per_step": 10} | turns(3), {"visible": 3}),
-            ("sapo", 11093, 1.0, {"problems_per_step": 24}, {"visible": 1}),
+            ("cispo", 31091, 1.0, {"problems_per_step": 4}, {"visible": 6, "steps": 10}),
+            ("dapo", 31092, 1.0, {"problems_per_step": 14}, {"visible": 2}),
+            ("gmpo", 31093, 1.0, {"problems_per_step": 9} | turns(2), {"visible": 3}),
         ),
         "every episode is paid": (
-            ("opo", 11101, 1.0, WIDE, own({"env": PaysOneSum})),
-            ("gspo", 11102, 1.0, MANY, own(turns(2, reward=None) | {"reward": [no_points]})),
-            ("cispo", 11103, 1.0, {}, own({"env": PaysOneSum, "env_options": {"paid": 0.1, "turns": 3}})),
+            ("luspo", 31101, 1.0, TALL, own({"env": PaysOneSum, "env_options": {"paid": -0.25}})),
+            ("opo", 31102, 1.0, FLAT, own(turns(3, reward=None) | {"reward": [full_points]})),
+            ("maxrl", 31103, 1.0, {}, own({"env": PaysOneSum, "env_options": {"paid": 3.0, "turns": 2}})),
         ),
         "the problem is paid": (
-            ("rloo", 11111, 1.0, WIDE, own({"env": PaysByProblem, "env_options": {"turns": 2}})),
-            ("dr_grpo", 11112, 1.0, MANY, own({"env": PaysInPercent})),
-            ("gspo", 11113, 1.0, {"group_size": 8, "problems_per_step": 3}, {}),
+            ("opo", 31111, 1.0, {}, own({"env": PaysLargeNumbers})),
+            ("sapo", 31112, 1.0, FLAT, own({"env": PaysLargeNumbers, "env_options": {"turns": 3}})),
+            ("maxrl", 31113, 1.0, TALL, own({"env": PaysByProblem, "env_options": {"turns": 4}})),
         ),
         "the engine has another temperature": (
-            ("rloo", 11121, 0.7, {}, {}),
-            ("gspo", 11122, 1.5, WIDE, {}),
-            ("opo", 11123, 2.0, {"temperature": 0.7}, {}),
+            ("opo", 31121, 0.8, DEEP, {}),
+            ("gmpo", 31122, 0.6, {"lora_rank": 4}, {}),
+            ("reinforce_pp", 31123, 1.7, {"temperature": 1.3}, {}),
         ),
         "the engine has another top-p": (
-            ("opo", 11131, 0.97, {}, {}),
-            ("dr_grpo", 11132, 1.0, WIDE, own({"top_k": 50})),
-            ("cispo", 11133, 0.7, {"temperature": 1.2}, {}),
+            ("luspo", 31131, 0.95, {}, {}),
+            ("reinforce_pp", 31132, 0.8, {"temperature": 0.8} | DEEP, {}),
+            ("sapo", 31133, 1.0, FLAT, own({"top_k": 30})),
         ),
         "no token is ever clipped": (
-            ("grpo", 11141, 1e-4, clipping(0.9, 5.0, 2), {"steps": 26}),
-            ("dapo", 11142, 2e-5, clipping(1.0, 30.0, 4), {"steps": 26}),
-            ("dr_grpo", 11143, 2e-6, clipping(0.2, 0.2, 2), {"steps": 26}),
+            ("lite_ppo", 31141, 3e-5, clipping(1.0, 15.0, 2), {"steps": 26}),
+            ("grpo", 31142, 1e-6, clipping(0.3, 0.3, 3), {"steps": 26}),
+            ("dapo", 31143, 5e-5, clipping(0.95, 50.0, 2), {"steps": 26}),
         ),
         "most tokens are clipped": (
-            ("dr_grpo", 11151, 3e-4, clipping(1e-8, 1e-8, 6), {"steps": 12}),
-            ("lite_ppo", 11152, 2e-3, clipping(1e-7, 1e-7, 5), {"steps": 12}),
-            ("grpo", 11153, 1e-3, clipping(1e-6, 1e-6, 8), {"steps": 12}),
+            ("dapo", 31151, 2e-3, clipping(1e-7, 1e-7, 6), {"steps": 12, "visible": 3}),
+            ("dr_grpo", 31152, 5e-3, clipping(1e-8, 1e-8, 8), {"steps": 12, "visible": 3}),
+            ("lite_ppo", 31153, 1e-3, clipping(1e-6, 1e-6, 6) | TALL, {"steps": 12, "visible": 3}),
         ),
         "tokens of the environment train": (
-            ("dr_grpo", 11161, 1.0, turns(4), {}),
-            ("cispo", 11162, 1.0, WIDE, {"patch": change_masks(change_every(2, train_everything))}),
-            ("rloo", 11163, 1.0, turns(3), {"patch": change_masks(train_one_before)}),
+            ("opo", 31161, 1.0, turns(3), {"patch": change_masks(train_before_turns)}),
+            ("gmpo", 31162, 1.0, DEEP | turns(5), {"patch": change_masks(train_every_second)}),
+            ("sapo", 31163, 1.0, {}, {"patch": change_masks(change_every(3, train_every_second))}),
         ),
         "answers are cut by tokens": (
-            ("gspo", 11171, 1.0, {"max_episode_tokens": 6}, own(turns(3)) | {"seen": unlike(3)}),
-            ("dr_grpo", 11172, 1.0, {"max_episode_tokens": 10} | MANY, own(turns(4)) | {"seen": unlike(4)}),
-            (
-                "opo",
-                11173,
-                1.0,
-                {"max_episode_tokens": 16, "max_turn_tokens": 12},
-                own(turns(4)) | {"seen": unlike(4)},
-            ),
+            ("maxrl", 31171, 1.0, {"max_episode_tokens": 8} | FLAT, cut(3)),
+            ("sapo", 31172, 1.0, {"max_episode_tokens": 12}, cut(5)),
+            ("luspo", 31173, 1.0, {"max_episode_tokens": 14, "max_turn_tokens": 10} | TALL, cut(3)),
         ),
         "the engine has another precision": (
-            ("gspo", 11181, 1.0, own_weights(5e-4, dtype="float32"), {"patch": with_engine(in_levels(127))}),
-            (
-                "opo",
-                11182,
-                1.0,
-                own_weights(3e-4, dtype="float32") | WIDE,
-                {"patch": with_engine(in_precision(torch.float8_e4m3fn))},
-            ),
-            ("dr_grpo", 11183, 1.0, own_weights(1e-4, dtype="float32"), {"patch": with_engine(in_levels(1))}),
+            ("cispo", 31181, 1.0, float32(2e-4), {"patch": with_engine(in_precision(torch.float16))}),
+            ("rloo", 31182, 1.0, float32(1e-3) | DEEP, {"patch": with_engine(in_levels(15))}),
+            ("gmpo", 31183, 1.0, float32(5e-4), {"patch": with_engine(in_levels(63))}),
         ),
         "new weights never reach the engine": (
-            ("rloo", 11191, 5e-4, WIDE, {"patch": with_engine(nothing), "steps": 12}),
-            (
-                "opo",
-                11192,
-                1e-3,
-                {},
-                {
-                    "patch": arrives(5, whole),
-                    "seen": since(6),
-                    "steps": 16,
-                },
-            ),
-            ("cispo", 11193, 1e-3, MANY, {"patch": with_engine(layers_alone), "steps": 12}),
+            ("gmpo", 31191, 2e-3, {}, engine(nothing)),
+            ("maxrl", 31192, 1e-3, DEEP, {"patch": arrives(7, whole), "seen": since(8), "steps": 18}),
+            ("reinforce_pp", 31193, 1e-3, {}, engine(without_the_head)),
         ),
         "new adapters never reach the engine": (
-            ("cispo", 11201, 5e-4, {"lora_rank": 16}, {"patch": with_engine(nothing, "adapter"), "steps": 12}),
+            ("sapo", 31201, 3e-3, {"lora_rank": 2}, engine(nothing, "adapter")),
+            ("maxrl", 31202, 2e-3, {"lora_rank": 16} | DEEP, engine(first_projections_alone, "adapter")),
             (
-                "opo",
-                11202,
-                2e-3,
-                {"lora_rank": 4},
-                {"patch": with_engine(without_first_factors, "adapter"), "steps": 12},
-            ),
-            (
-                "gspo",
-                11203,
+                "luspo",
+                31203,
                 1e-3,
-                {"lora_rank": 8},
-                {
-                    "patch": arrives(3, adapter, "adapter"),
-                    "seen": since(4),
-                    "steps": 14,
-                },
+                {"lora_rank": 4},
+                {"patch": arrives(4, adapter, "adapter"), "seen": since(5)} | {"steps": 15},
             ),
         ),
         "a resume loses the optimizer": (
-            ("opo", 11211, 1.0, MANY, {"loses": without_files}),
-            ("cispo", 11212, 1.0, {}, {"loses": change_state(half_of)}),
-            ("grpo", 11213, 1.0, WIDE, {"loses": change_state(counts_alone)}),
+            ("sapo", 31211, 1.0, DEEP, {"loses": change_state(from_zero)}),
+            ("maxrl", 31212, 1.0, {"lora_rank": 8}, {"loses": without_file}),
+            ("reinforce_pp", 31213, 1.0, {}, {"loses": unscheduled}),
         ),
         "two processes have the same seeds": (
-            ("gspo", 11221, 1.0, {"problems_per_step": 4, "group_size": 6}, {}),
-            ("opo", 11222, 1.0, {"problems_per_step": 12}, {}),
-            ("cispo", 11223, 1.0, {"problems_per_step": 6, "group_size": 8}, {}),
+            ("maxrl", 31221, 1.0, {"problems_per_step": 6, "group_size": 5}, {}),
+            ("sapo", 31222, 1.0, {"problems_per_step": 16, "group_size": 3}, {}),
+            ("gmpo", 31223, 1.0, {"problems_per_step": 4, "group_size": 10}, {}),
         ),
         "one process is slow": (
-            ("rloo", 11231, 1.2, {}, own(late(0)(1.2)) | {"visible": 5}),
-            ("opo", 11232, 2.2, {"problems_per_step": 4}, own(late(1)(2.2)) | {"visible": 5}),
-            ("gspo", 11233, 0.9, {"group_size": 8, "problems_per_step": 4}, own(late(1)(0.9)) | {"visible": 5}),
+            ("gmpo", 31231, 1.0, {}, slow(0, 1.0)),
+            ("sapo", 31232, 1.8, {"problems_per_step": 4, "group_size": 6}, slow(1, 1.8)),
+            ("reinforce_pp", 31233, 2.6, {"problems_per_step": 8, "group_size": 3}, slow(0, 2.6)),
         ),
     }
 )
@@ -347,22 +278,22 @@ BLIND_RUNS = run_variants(
 
 
 CLEAN_RUNS: tuple[Blind, ...] = (
-    clean_run("grpo", 11901, 14, {"temperature": 1.2}),
-    clean_run("dr_grpo", 11902, 12, {"group_size": 12, "problems_per_step": 3}),
-    clean_run("rloo", 11903, 12, turns(4)),
-    clean_run("gspo", 11904, 10, {"updates_per_rollout": 2} | WIDE),
-    clean_run("cispo", 11905, 10, {"lora_rank": 8, "learning_rate": 5e-4}),
-    clean_run("opo", 11906, 12, {"max_grad_norm": 1.0, "weight_decay": 0.01}),
-    clean_run("sapo", 11907, 10, {"env": AskedAgain, "max_turn_tokens": 4}),
-    clean_run("reinforce_pp", 11908, 10, MANY),
-    clean_run("dapo", 11909, 12, {"lr_scheduler": "linear", "learning_rate": 1e-4}),
-    clean_run("grpo", 11910, 10, {"dtype": "bfloat16", "temperature": 0.9}),
-    clean_run("gmpo", 11911, 12, turns(1) | {"eval": {"every": 3, "episodes": 16}}),
-    clean_run("rloo", 11912, 10, own_weights(3e-4, lora_rank=4), patch=with_engine(adapter, "adapter")),
-    clean_run("grpo", 11913, RESUMED + 8, WIDE, loses=intact),
-    clean_run("maxrl", 11914, 10, {"learning_rate": 1e-4, "warmup_steps": 3}),
-    clean_run("dr_grpo", 11915, 10, {"problems_per_step": 8}, processes=2),
+    clean_run("rloo", 31901, 16, {"temperature": 0.9} | TALL),
+    clean_run("grpo", 31902, 10, {"temperature": 1.4} | DEEP),
+    clean_run("opo", 31903, 6, FLAT),
+    clean_run("gspo", 31904, 12, {"updates_per_rollout": 3, "learning_rate": 1e-4}),
+    clean_run("dapo", 31905, 14, {"warmup_steps": 6, "learning_rate": 5e-4} | DEEP),
+    clean_run("cispo", 31906, 12, {"lr_scheduler": "cosine", "learning_rate": 6e-4}),
+    clean_run("gmpo", 31907, 10, {"lora_rank": 16, "learning_rate": 1e-3}),
+    clean_run("sapo", 31908, 12, {"env": AskedAgain, "group_size": 6}),
+    clean_run("reinforce_pp", 31909, 12, turns(5)),
+    clean_run("maxrl", 31910, 20, {"eval": {"every": 10, "episodes": 24}} | turns(1)),
+    clean_run("luspo", 31911, 10, {"max_turn_tokens": 6, "weight_decay": 0.1}),
+    clean_run("lite_ppo", 31912, RESUMED + 9, {"lora_rank": 4}, loses=intact),
+    clean_run("dr_grpo", 31913, 12, own_weights(5e-4) | DEEP, patch=with_engine(whole)),
+    clean_run("grpo_clip_higher", 31914, 10, {"dtype": "bfloat16", "learning_rate": 1e-4}),
+    clean_run("rloo", 31915, 10, {"problems_per_step": 12}, processes=2),
 )
-"""Runs without a fault."""
+"""Runs without a fault: other temperatures and shapes, a short one, warm-up, schedules, adapters, a resume."""
 
 EVERY |= named("blind", BLIND_RUNS, CLEAN_RUNS)

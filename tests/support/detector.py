@@ -9,9 +9,9 @@ Each fault has three variants in each half, with other recipes. In the half ``tr
 the strengths are the weakest, the middle and the strongest, with the seeds 0 to 2. In the half ``aside``, which is
 measured after the last correction, strengths and seeds are drawn. The ranges of the strengths were chosen with the
 thresholds known. The half ``blind`` has its own runs (``blind_runs`` and ``blind_folders``), with other forms of the
-faults and another rule for when they can be seen, whose author did not know the thresholds. The half ``opened``
-(``opened_runs`` and ``opened_folders``) was such a half until checks were corrected on it; the file of the results
-keeps its only measurement before that as ``opened-first``.
+faults and another rule for when they can be seen, whose author did not know the thresholds. The halves ``opened``
+(``opened_runs`` and ``opened_folders``) and ``opened2`` were such halves until checks were corrected on them; the file
+of the results keeps the only measurement of each before that as ``opened-first`` and ``opened2-first``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ import planted_runs
 from blind import Blind, Seen
 from blind_folders import BLIND_FOLDERS, CLEAN_FOLDERS
 from blind_runs import BLIND_RUNS, CLEAN_RUNS
+from opened2_folders import CLEAN_OPENED2_FOLDERS, OPENED2_FOLDERS
+from opened2_runs import CLEAN_OPENED2_RUNS, OPENED2_RUNS
 from opened_folders import CLEAN_OPENED_FOLDERS, OPENED_FOLDERS
 from opened_runs import CLEAN_OPENED_RUNS, OPENED_RUNS
 from places import BENCHMARKS, ROOT
@@ -55,9 +57,9 @@ WITHIN = 3
 VARIANTS = 3
 CLEAN = 15
 LEAST_SIGNAL = 0.2
-HALVES = ("tried", "aside", "opened", "blind")
-RECORDED = ("tried", "aside", "opened-first", "opened", "blind")
-"""Halves of the file of the results; ``opened-first`` is not measured again."""
+HALVES = ("tried", "aside", "opened", "opened2", "blind")
+RECORDED = ("tried", "aside", "opened-first", "opened", "opened2-first", "opened2", "blind")
+"""Halves of the file of the results; those that end in ``-first`` are not measured again."""
 PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]]] = {
     "run": (RUNS, planted_runs.RECIPES),
     "folder": (FOLDERS, planted_folders.RECIPES),
@@ -65,6 +67,7 @@ PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]
 """Faults and recipes, by what they are planted in."""
 OWN: dict[str, dict[str, tuple[Mapping[str, Sequence[Blind]], Sequence[Blind]]]] = {
     "opened": {"run": (OPENED_RUNS, CLEAN_OPENED_RUNS), "folder": (OPENED_FOLDERS, CLEAN_OPENED_FOLDERS)},
+    "opened2": {"run": (OPENED2_RUNS, CLEAN_OPENED2_RUNS), "folder": (OPENED2_FOLDERS, CLEAN_OPENED2_FOLDERS)},
     "blind": {"run": (BLIND_RUNS, CLEAN_RUNS), "folder": (BLIND_FOLDERS, CLEAN_FOLDERS)},
 }
 """Faults and clean runs of the halves that have their own, by what they are planted in."""

@@ -37,9 +37,11 @@ alarm if any check finds something after any step. The checks were corrected on 
 other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections; its ranges of
 strengths were chosen when the thresholds were known. The set *blind* has other forms of the faults
 ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py)), which were chosen and
-committed before their author had seen a threshold, except that of `lag_beyond_bound`. An earlier set of this kind
-([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)) was measured once while it
-was blind (*opened-first*, not all runs), and again after checks were corrected on it (*opened*).
+committed before their author had seen a threshold. Two earlier sets of this kind
+([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py);
+[runs](../tests/support/opened2_runs.py), [folders](../tests/support/opened2_folders.py)) were each measured once while
+they were blind (*opened-first*, not all runs, and *opened2-first*, whose author knew the threshold of
+`lag_beyond_bound`), and again after checks were corrected on them (*opened* and *opened2*).
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """
