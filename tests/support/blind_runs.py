@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from blind import Blind, clean_run, named, own, run_variants
 from letter_env import AskedAgain
@@ -58,18 +57,12 @@ class WantsThreeRewards:
 
     def __call__(self, group: Any, keep: int, rng: Any) -> list[int]:
         """Choose the first episodes of such a group."""
-        return list(range(keep)) if len({episode.reward for episode in group.episodes}) > 2 else []
+        return list(range(keep)) if len({episode.reward for episode in group}) > 2 else []
 
 
 def full_points(completions: Sequence[str]) -> list[float]:
     """A reward whose condition every answer meets."""
     return [1.0] * len(completions)
-
-
-def advantages_over_zero(groups: Sequence[Sequence[Any]], ranks: Any) -> list[list[float]]:
-    """Advantages that were divided by a deviation of 0 in the first group."""
-    found = [[float(at % 2 * 2 - 1) for at in range(len(group))] for group in groups]
-    return [[float("nan")] * len(one) if at == 0 else one for at, one in enumerate(found)]
 
 
 def train_before_turns(row: Any) -> None:
@@ -105,10 +98,6 @@ def from_zero(state: dict[Any, Any]) -> dict[Any, Any]:
 def unscheduled(checkpoint: Path, strength: float) -> None:
     """The file of the schedule was not copied, so that the optimizer is not read either."""
     LOSSES[1](checkpoint)
-
-
-def unchanged(patched: pytest.MonkeyPatch, strength: float) -> None:
-    """No change of the code."""
 
 
 TALL, FLAT, DEEP = (
@@ -168,7 +157,7 @@ BLIND_RUNS = run_variants(
         ),
         "the gradient is not a number": (
             ("rloo", 31041, 1.0, DEEP, from_step(7, float("nan"), 11)),
-            ("grpo", 31042, 1.0, {"advantage": advantages_over_zero}, {"patch": unchanged}),
+            ("grpo", 31042, 1.0, {"updates_per_rollout": 2} | TALL, from_step(4, float("nan"))),
             ("gspo", 31043, 1.0, {"lora_rank": 8}, from_step(3, float("inf"))),
         ),
         "the gradient is always clipped": (
@@ -177,7 +166,7 @@ BLIND_RUNS = run_variants(
             ("opo", 31053, 1.0, {"max_grad_norm": 0.5} | DEEP, {**own({}), **FIVE, "patch": scale_the_loss(3e4)}),
         ),
         "every episode is wrong": (
-            ("luspo", 31061, 1.0, TALL, graded("\\boxed")),
+            ("luspo", 31061, 1.0, TALL, graded("0000")),
             ("maxrl", 31062, 1.0, {}, graded("zzzz", 3)),
             ("gmpo", 31063, 1.0, FLAT, own(turns(2, reward=0.0))),
         ),
