@@ -11,13 +11,15 @@ from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.diagnosis.record import EpisodeDigest
 
 _MARKUP = re.compile(
-    r"<\|[A-Za-z0-9_ .:/-]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>"  # ChatML, Llama 3, Harmony, Phi, GLM; DeepSeek
+    r"<\|(?!(?:pad|unk|mask|fim_\w+)\|>)[A-Za-z0-9_ .:/-]{1,40}\|>"  # ChatML, Llama 3, Harmony, Phi, GLM
+    r"|<｜[^｜<>\n]{1,40}｜>"  # DeepSeek
     r"|</?(?:start|end)_of_(?:turn|role|text)>|<(?:bos|eos|extra_id_\d+)>|(?:^|\n)<s>|</s>(?:\n|$)"
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
     r"|(?:^|\n)(?:#{2,3} ?)?(?:USER|ASSISTANT|Human|Assistant|User|Instruction|Response): ?(?=\S|\n|$)"
 )
 """Pattern of the markup of chat templates, by the form of special tokens and of lines that name a role. A policy that
-uses its template correctly never writes markup as text: the tokens that end its turn are not part of the text."""
+uses its template correctly never writes markup as text: the tokens that end its turn are not part of the text. Special
+tokens of no template, such as padding, are no markup: an untrained policy writes any token."""
 _PIECES = re.compile(r"\S{1,32}")
 """Pattern of words; a longer word counts as several pieces, since a loop or a language without white space would
 otherwise be a single word."""

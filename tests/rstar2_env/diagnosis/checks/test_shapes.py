@@ -343,6 +343,7 @@ def test_a_score_of_zero_counts_for_a_component_that_is_named_judge(name: str, n
         ("If |x| < 3, then <x|y> is at most 9: a<|b.", False),
         ("<tool_call>\n{}\n</tool_call><answer>\\boxed{4}</answer>", False),
         ("The user: a person. Response: none.", False),
+        ("7<|pad|>2<|unk|>", False),
     ],
 )
 def test_markup_of_any_template_is_found_by_its_form(text: str, found: bool) -> None:
