@@ -149,7 +149,7 @@ def test_every_link_into_the_page_of_runs_shows_what_it_names(look):
     if "Not built" in (SITE / RUNS).read_text("utf-8")[:200]:
         pytest.skip("the page of rstar2 view is not built: it needs npm and Node 20.19")
     page = look(RUNS)
-    expect(page.get_by_text("An example: a program made up these runs.")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("An example: runs of rstar2 demo")).to_be_visible(timeout=PATIENCE_MS)
     listed = page.locator("main a[href^='#/runs/']")
     expect(listed.first).to_be_visible(timeout=PATIENCE_MS)
     known = {link.split("/")[2] for link in listed.evaluate_all("all => all.map((one) => one.getAttribute('href'))")}

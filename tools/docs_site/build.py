@@ -85,7 +85,7 @@ def demo_run(out: Path) -> subprocess.Popen[bytes] | None:
         out.write_text(f"<!doctype html><title>Not built</title>{text}\n", "utf-8")
         print(f"The tutorials' page of runs is empty. {text}")
         return None
-    return subprocess.Popen([sys.executable, str(ROOT / "tests" / "support" / "demo_runs.py"), str(out)])
+    return subprocess.Popen([sys.executable, str(Path(__file__).parent / "demo_page.py"), "write", str(out)])
 
 
 def navigation(named: list[dict[str, Any]], pages: list[str]) -> list[dict[str, Any]]:
