@@ -14,10 +14,14 @@ PAGES = ("bridge-transfers.md", "bridge-harbor.md", "bridge-trajectories.md")
 
 
 def tables(page: str) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """Tables of a page, by the page and the first two headings: the cells of each row after the first, by the first."""
+    """Tables of a page, by the page and the first two headings: the cells of each row after the first, by the first.
+
+    Tables of results have a test of their own.
+    """
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     rows: dict[str, list[str]] | None = None
-    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for line in re.sub(r"<!-- table .*?<!-- /table -->", "", text, flags=re.DOTALL).splitlines():
         if not line.startswith("|"):
             rows = None
             continue

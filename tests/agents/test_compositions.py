@@ -210,5 +210,5 @@ class TestBudgetForcing:
         assert agent.act("?", {}) == "hm\nWait[hm\nWait]"
 
     def test_refuses_more_at_least_than_at_most(self):
-        with pytest.raises(ConfigurationError, match=r"`most` \(3\); got 4"):
+        with pytest.raises(ConfigurationError, match=r"`most` \(3 tokens\); got 4"):
             make("budget_forcing", agent="random_text", least=4, most=3)

@@ -52,9 +52,8 @@ class QualityTieSelector(WrappedSelector):
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
         """Return the reason for each episode that was not chosen, by its position; see ``Reasons``.
 
-        In a group that ``tied`` accepts, the reason is ``penalty`` for an episode with an intermediate penalty, or
-        ``order`` for one with the same penalty as a kept episode: only their order in the group differs. In other
-        groups, the reasons are those of the other selector.
+        In a group that ``tied`` accepts, the reason is ``penalty``, or ``order`` if a kept episode has the same penalty
+        and differs only in its position. In other groups, the reasons are those of the other selector.
         """
         if tied([episode for episode in group if episode.available]):
             kept = {penalty(group[position]) for position in chosen}

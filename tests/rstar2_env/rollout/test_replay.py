@@ -133,7 +133,7 @@ def test_a_replay_that_ends_before_is_told() -> None:
     engine = scripted(lambda text: "go")
     with (
         echo_player(engine, Shorter) as player,
-        pytest.raises(BranchError, match=r"ended \(truncated\) before it reached token"),
+        pytest.raises(BranchError, match=r"ended \(truncated\) before token"),
     ):
         run(player, lambda parent: parent.steps[2].start)
 
