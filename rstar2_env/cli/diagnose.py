@@ -47,9 +47,9 @@ def diagnose_command(
     if compare and step is not None:
         raise ConfigurationError("--step does not apply to --compare: omit one of them.")
     if len(runs) != 1 + compare:
-        raise ConfigurationError(
-            f"Expected {'two runs with' if compare else 'one run without'} --compare, got {len(runs)} runs."
-        )
+        expected = "two runs with" if compare else "one run without"
+        got = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+        raise ConfigurationError(f"Expected {expected} --compare, got {got}.")
     if compare:
         from rstar2_env.diagnosis.compare import compare_runs
 

@@ -127,7 +127,7 @@ def train_command(
     temperature: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Sampling temperature of the episodes [default: the value that the trainer sets, or 1]."
+            help="Sampling temperature of the episodes, above 0 [default: the value that the trainer sets, or 1]."
         ),
     ] = None,
     max_tokens: Annotated[

@@ -10,6 +10,8 @@ LOWEST = 0.05
 """Entropy in nats per token. Below this value, a sampled token is the most likely one in about 99 of 100 cases, so that
 the episodes of a group hardly differ."""
 _TIMES, _LEAST, _WINDOW = 3.0, 1.0, 3
+_SMALLEST = 1e-4
+"""Entropy below which the number itself says nothing more."""
 
 
 def _collapsed(run: RunRecord) -> Evidence | None:
@@ -18,15 +20,20 @@ def _collapsed(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     start = start_level(run.series("policy/entropy"))
-    from_start = f", after {start:.3g} in the first steps" if start is not None else ""
+    fell = start is not None and start >= LOWEST
+    from_start = f", after {start:.3g} in the first steps" if fell else "" if start is None else ", as at the start"
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"The entropy of the policy, as a mean of {_WINDOW} steps, is {found.last:.3g} nats a token{from_start}; "
-        f"below {LOWEST} the episodes of a group hardly differ.",
+        says=f"The entropy of the policy, as a mean of {_WINDOW} steps, is {_written(found.last)} nats a token"
+        f"{from_start}; below {LOWEST} the episodes of a group hardly differ.",
         figures={"policy/entropy": found.last, **({} if start is None else {"at the start": start})},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
     )
+
+
+def _written(entropy: float) -> str:
+    return f"{entropy:.3g}" if entropy >= _SMALLEST else f"below {_SMALLEST:g}"
 
 
 def _exploded(run: RunRecord) -> Evidence | None:
@@ -50,7 +57,7 @@ def _exploded(run: RunRecord) -> Evidence | None:
 register(
     RunCheck(
         name="entropy_collapsed",
-        title="The entropy has collapsed",
+        title="The entropy is too low",
         looks_at="`policy/entropy`, mean of 3 steps",
         rule=f"below {LOWEST} nats a token in 3 consecutive means: 99 of 100 tokens are then the most likely one, and "
         "sampled episodes hardly differ",

@@ -103,8 +103,7 @@ def _few(run: RunRecord) -> Evidence | None:
     reasons = {reason for _, each, _ in signal_shares(run) for reason in each}
     if nothing and any(spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons & {*REASONS}):
         return None  # if one reason explains the groups without a signal, another check reports it
-    own = [one for one in shares if one[0] >= found.since - _WINDOW and (found.until is None or one[0] <= found.until)]
-    share = sum(one[1] for one in own) / max(1.0, sum(one[2] for one in own))
+    own = [one for one in shares if found.until is None or one[0] <= found.until][-_WINDOW:]
     most = [one[3] for one in own]
     main = max(set(most), key=most.count)
     words = {
@@ -117,9 +116,9 @@ def _few(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"{100 * (1 - share):.0f} % of the groups have no signal to learn from (over {len(own)} steps); the most "
-        f"frequent reason: {words}.",
-        figures={"share without a signal": 1 - share, "lowest share with a signal": min(found.values)},
+        says=f"{100 * found.last:.0f} % of the groups of {len(own)} steps have a signal to learn from; the most "
+        f"frequent reason of the others: {words}.",
+        figures={"share with a signal": found.last, "lowest share with a signal": min(found.values)},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
         severity="error" if nothing else "warning" if found.last < _VERY_FEW else "note",
     )

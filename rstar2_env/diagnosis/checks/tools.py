@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from statistics import fmean
 
 from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
-from rstar2_env.diagnosis.spells import each_step, lasting, least_of, rolling, spell, start_level
+from rstar2_env.diagnosis.spells import Spell, each_step, lasting, least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
 """A policy uses the tool if it makes at least ``_USED`` calls per episode at the start. It no longer does if the mean
 over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or below ``_UNUSED`` times the calls at the start."""
 _FAILS, _FAILS_LOW, _CALLS = 0.9, 0.87, 5
+_RARE = 0.05
+"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool plays no part
+in the run, so that errors of its calls explain nothing."""
 _DOMINATES = 0.5
 
 
@@ -42,10 +46,28 @@ def _statuses(step: StepData) -> Counter[ToolStatus]:
     return Counter(status for one in step.episodes if one.available for status in one.statuses)
 
 
+def _calling(step: StepData) -> tuple[int, int]:
+    """Return the number of a step's available episodes, and of those with a call."""
+    played = [one for one in step.episodes if one.available]
+    return len(played), sum(bool(one.statuses) for one in played)
+
+
+def _enough_calls(run: RunRecord, found: Spell) -> bool:
+    """Whether the steps of a spell have enough calls, in enough of their episodes, to judge the share of errors."""
+    last = run.last if found.until is None else found.until
+    steps = [one for one in run.steps if found.since <= one.number <= last]
+    counts = [step.once("calling", _calling) for step in steps]
+    if played := sum(each for each, _ in counts):
+        calls = sum(step.once("statuses", _statuses).total() for step in steps)
+        return calls >= _CALLS and sum(calling for _, calling in counts) >= _RARE * played
+    means = [step.figures["rollout/tool_calls"] for step in steps if "rollout/tool_calls" in step.figures]
+    return not means or fmean(means) >= _RARE
+
+
 def _fails(run: RunRecord) -> Evidence | None:
     points = each_step(run, "error share", _error_share) or run.series("rollout/tool_error_share")
     found = lasting(points, _FAILS, _FAILS_LOW, least_of(run))
-    if found is None:
+    if found is None or not _enough_calls(run, found):
         return None
     return Evidence(
         since=found.since,
@@ -99,8 +121,9 @@ register(
         name="tool_fails",
         title="Tool calls fail",
         looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
-        rule="more than 90 % errors in 3 steps or in an evaluation with at least 5 calls, or 87 % over 5 steps: a "
-        "model that has not learned the tool yet fails in 30 to 70 % of its calls",
+        rule="more than 90 % errors in 3 steps or in an evaluation with at least 5 calls, or 87 % over 5 steps, if at "
+        "least 5 % of the episodes call the tool: a model that has not learned the tool yet fails in 30 to 70 % of its "
+        "calls",
         severity="error",
         cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
         change=("rstar2 sandbox run -c 'print(6 * 7)'", "--set env.dialect=fenced", "rstar2 sft --model MODEL"),

@@ -156,3 +156,14 @@ def test_a_wrong_number_of_a_cold_start_names_what_was_typed(arguments, said, tm
     done = run("sft", "--model", tmp_path, "--traces", traces, *arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_the_help_names_no_temperature_that_training_refuses():
+    shown = run("train", "grpo", "--help").stdout
+    own = shown.partition("--temperature")[2].partition(" --")[0]
+    assert "above 0" in own
+    assert "x>=0" not in own
+
+
+def test_one_run_is_not_counted_as_runs():
+    assert "got 1 run." in run("diagnose", "--compare", "a").stderr

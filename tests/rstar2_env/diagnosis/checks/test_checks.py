@@ -11,6 +11,7 @@ from diagnosed_cases import CASES
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.checks.infrastructure import fault_rate
 from rstar2_env.diagnosis.examination import every_check, examine
@@ -295,3 +296,30 @@ def test_a_sampler_is_stuck_after_as_many_groups_as_tell(problems: int, step: in
 def test_a_loop_without_white_space_is_a_repetition(text: str) -> None:
     episode = Episode(messages=[Message("assistant", text)])
     assert facts_of(EpisodeEntry(episode, 1), "train-1-0").repetition > 0.5
+
+
+@pytest.mark.parametrize(
+    ("calling", "recorded", "named"), [(0.02, True, False), (0.3, True, True), (0.02, False, False)]
+)
+def test_errors_of_calls_are_judged_if_enough_episodes_call_the_tool(calling, recorded, named) -> None:
+    def few(one, draw):
+        return replace(one, statuses=(ToolStatus.EXCEPTION,) if draw.random() < calling else ())
+
+    run = clean(steps=20, since=1, episode=few, rollout__tool_error_share=1.0, rollout__tool_calls=calling)
+    if not recorded:
+        for step in run.steps:
+            step.episodes = []
+    assert (check("tool_fails", run) is not None) is named
+
+
+def test_the_share_of_groups_with_a_signal_in_the_text_satisfies_the_rule_however_the_run_began() -> None:
+    found = check("few_signals", clean(groups__signal=1, groups__none_correct=1, groups__all_correct=6))
+    assert found.figures["share with a signal"] < 0.3
+    assert found.says.startswith("12 % of the groups of 10 steps have a signal")
+
+
+@pytest.mark.parametrize(
+    ("since", "text"), [(1, "is below 0.0001 nats a token, as at the start;"), (SINCE, "in the first steps;")]
+)
+def test_an_entropy_that_was_always_low_is_not_said_to_have_fallen(since, text) -> None:
+    assert text in check("entropy_collapsed", clean(policy__entropy=2.96e-44, since=since)).says
