@@ -79,23 +79,26 @@ class RunIndex(Closing):
     def _open(self) -> sqlite3.Connection:
         with self._opening:
             try:
-                return self._connect()
+                connection = self._connect()
             except (sqlite3.Error, OSError) as error:
                 raise ConfigurationError(
                     f"The index {self.file} cannot be opened: {error}. Check the free disk space, the permissions and "
                     "whether another program locks the file, or choose another folder with RSTAR2_VIEW_CACHE."
                 ) from error
+            self._closed = False
+            return connection
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            return connect(self.file, writes=True)
+            # Only the first connection checks the tables, because this waits for connections that write.
+            return connect(self.file, checks_tables=self._closed)
         except sqlite3.OperationalError:
             raise  # locked, disk full, no permission: the content may be intact
         except sqlite3.DatabaseError:
             if not self._may_fill():
                 raise  # damaged: the viewer that fills it will rebuild it
             remove(self.file)  # it is only a cache
-            return connect(self.file, writes=True)
+            return connect(self.file, checks_tables=True)
 
     def refresh(self, timeout_s: float = 60.0) -> bool:
         """Index new content of the run's files, for at most ``timeout_s`` seconds; thread-safe.
@@ -145,13 +148,17 @@ class RunIndex(Closing):
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         """Within the block, use a connection that no other thread uses: a long query delays no other one."""
-        with self._places:
-            db = self._readers.pop() if self._readers else self._open()
-            self._closed = False
-            try:
-                yield db
-            finally:
-                self._readers.append(db)
+        with self._places, self._reader() as db:
+            yield db
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """As ``_connected``, for a caller that has acquired one of ``_places``."""
+        db = self._readers.pop() if self._readers else self._open()
+        try:
+            yield db
+        finally:
+            self._readers.append(db)
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run one SQL query, and return all rows."""
@@ -180,14 +187,15 @@ class RunIndex(Closing):
                 known: ResultT = json.loads(found[0])
                 return known
             made = make()
-            if self._closed:
-                return made
-            with self._connected() as db:
-                # Skip it if another process is writing: not worth waiting for.
-                db.execute("PRAGMA busy_timeout = 0")
-                with contextlib.suppress(sqlite3.OperationalError):
-                    db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (name, version, json.dumps(made)))
-                db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
+            with self._places:  # ``close`` waits for it
+                if self._closed:
+                    return made
+                with self._reader() as db:
+                    # Skip it if another process is writing: not worth waiting for.
+                    db.execute("PRAGMA busy_timeout = 0")
+                    with contextlib.suppress(sqlite3.OperationalError):
+                        db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (name, version, json.dumps(made)))
+                    db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
             return made
 
     def record(self, file: str, start: int, at: int, length: int) -> dict[str, Any]:

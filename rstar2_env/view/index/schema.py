@@ -73,8 +73,13 @@ def index_file(cache: Path, run: Path) -> Path:
     return cache / f"{name}-{hashlib.sha256(os.fsencode(where)).hexdigest()[:16]}.sqlite"
 
 
-def connect(file: Path, *, writes: bool) -> sqlite3.Connection:
-    """Open an index. If ``writes`` is set, create missing tables, and recreate tables of another version.
+def connect(file: Path, *, checks_tables: bool) -> sqlite3.Connection:
+    """Open an index for reading and writing.
+
+    Args:
+        file: The index.
+        checks_tables: Whether to create missing tables and to recreate tables of another version, which waits for
+            every connection that writes. If unset, tables are created in a new file only.
 
     Raises:
         sqlite3.Error: The file cannot be opened or is damaged.
@@ -83,11 +88,11 @@ def connect(file: Path, *, writes: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(file, timeout=WAIT_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
-        if writes:
+        if checks_tables or connection.execute("PRAGMA user_version").fetchone() == (0,):
             connection.execute("PRAGMA journal_mode = WAL")
             _make(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{32768 if writes else 16384}")
+        connection.execute("PRAGMA cache_size = -32768")
         connection.execute("PRAGMA temp_store = MEMORY")
     except BaseException:
         connection.close()

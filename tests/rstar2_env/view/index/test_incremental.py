@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import shutil
+import sqlite3
 import tempfile
 import threading
 from pathlib import Path
@@ -17,7 +18,7 @@ from index_dump import dump
 from run_sample import CONFIG, decisions_of, episode, groups_of, write_run
 
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
-from rstar2_env.view.index import RunIndex
+from rstar2_env.view.index import RunIndex, schema
 from rstar2_env.view.index.line_files import line_files_of
 
 
@@ -258,6 +259,58 @@ def test_an_answer_does_not_open_an_index_that_was_closed_meanwhile(tmp_path, in
         return 1
 
     assert index.cached("a", make) == 1
+
+
+def test_an_answer_does_not_open_an_index_that_is_closed_before_it_is_stored(tmp_path, index_of, monkeypatch):
+    write_run(tmp_path / "run", steps=1)
+    index, made = index_of(tmp_path / "run", tmp_path / "cache"), []
+    places = index._places
+
+    class Places:
+        def __enter__(self):
+            if made:
+                made.clear()
+                index.close()
+            places.acquire()
+
+        def __exit__(self, *error):
+            places.release()
+
+    monkeypatch.setattr(index, "_places", Places())
+    assert index.cached("a", lambda: made.append(1) or 2) == 2
+    assert not made
+    assert index._readers == []
+
+
+def test_a_query_beside_another_waits_for_no_connection_that_writes(tmp_path, index_of, monkeypatch):
+    write_run(tmp_path / "run", steps=1)
+    monkeypatch.setattr(schema, "WAIT_MS", 0)
+    index = index_of(tmp_path / "run", tmp_path / "cache")
+    with contextlib.closing(sqlite3.connect(index.file)) as writer, index.reading():
+        writer.execute("BEGIN IMMEDIATE")
+        assert index.query("SELECT 1") == [(1,)]
+
+
+def test_only_the_first_connection_recreates_tables_of_another_version(tmp_path, index_of):
+    write_run(tmp_path / "run", steps=1)
+    index = index_of(tmp_path / "run", tmp_path / "cache")
+    index.refresh()
+    count = "SELECT count(*) FROM episodes"
+    with contextlib.closing(sqlite3.connect(index.file)) as other:
+        other.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    with index.reading():
+        assert index.query(count) != [(0,)]
+        assert index.cached("a", lambda: 1) == index.cached("a", lambda: 2), "the second connection stores it"
+    index.close()
+    assert index.query(count) == [(0,)]
+
+
+def test_an_index_that_is_deleted_while_it_is_open_has_tables_again(tmp_path, index_of):
+    write_run(tmp_path / "run", steps=1)
+    index = index_of(tmp_path / "run", tmp_path / "cache")
+    with index.reading():
+        schema.remove(index.file)
+        assert index.query("SELECT count(*) FROM episodes") == [(0,)]
 
 
 def test_a_query_does_not_wait_for_a_longer_one(tmp_path, index_of):

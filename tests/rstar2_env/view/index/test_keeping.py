@@ -36,14 +36,14 @@ def aged(index: RunIndex, days: float) -> None:
 
 @pytest.mark.parametrize("told", ["unable to open database file", "disk I/O error", "database or disk is full"])
 def test_an_index_that_cannot_be_opened_now_is_not_removed(tmp_path, made, monkeypatch, told):
-    def failing(file, *, writes):
+    def failing(file, *, checks_tables):
         raise sqlite3.OperationalError(told)
 
     with monkeypatch.context() as patch:
         patch.setattr(run_index, "connect", failing)
         with pytest.raises(ConfigurationError, match=f"cannot be opened: {told}.*RSTAR2_VIEW_CACHE"):
             RunIndex(tmp_path / "run", tmp_path / "cache")
-    with connect(made.file, writes=False) as db:
+    with connect(made.file, checks_tables=False) as db:
         assert db.execute("SELECT count(*) FROM episodes").fetchone() != (0,)
 
 
