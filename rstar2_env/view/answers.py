@@ -18,12 +18,11 @@ from rstar2_env.view.following import FollowedRun, Follower
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.line_files import line_files_of
 from rstar2_env.view.library import Library, ViewedRun, no_runs
-from rstar2_env.view.queries import comparing, episodes, groups, problems, sampling, tokens
+from rstar2_env.view.queries import comparing, episodes, groups, health, problems, sampling, tokens
 from rstar2_env.view.queries.events import event_details, marks_of
 from rstar2_env.view.queries.figures import cached_figures
 from rstar2_env.view.queries.filters import split_of
 from rstar2_env.view.queries.findings import RunFindings, code_state
-from rstar2_env.view.queries.health import health_of
 from rstar2_env.view.queries.result_cache import ResultCache
 from rstar2_env.view.queries.run_facts import RunFacts
 from rstar2_env.view.queries.sentences import sentences_of
@@ -119,7 +118,9 @@ class Answers:
 
         def stored() -> list[JsonObject]:
             return index.cached(
-                "health", lambda: health_of(run.kind, facts.config, facts.metrics), f"{code_state()} {state!r}"
+                "health",
+                lambda: health.health_of(run.kind, facts.config, facts.metrics),
+                f"{code_state(health.__file__)} {state!r}",
             )
 
         return self._cache.find(("health", run.path, state), stored)

@@ -72,10 +72,15 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
 
 
 @cache
-def code_state() -> str:
-    """Return a digest that changes with the checks that are registered in this process, or with their code."""
+def code_state(*others: str) -> str:
+    """Return a digest that changes with the checks that are registered in this process, or with their code.
+
+    Args:
+        others: Paths of other files that change the digest.
+    """
     packages = (rstar2_env.diagnosis, rstar2_env.core)
     files = {file for package in packages for file in Path(str(package.__file__)).parent.rglob("*.py")}
+    files.update(map(Path, others))
     for check in every_check():
         with contextlib.suppress(OSError, TypeError):  # a check of a notebook has no file
             files.add(Path(inspect.getfile(check.look)))

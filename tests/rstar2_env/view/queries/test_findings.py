@@ -18,7 +18,7 @@ from viewed import write_page
 from rstar2_env.diagnosis import diagnose
 from rstar2_env.view.answers import read_runs
 from rstar2_env.view.queries import findings as module
-from rstar2_env.view.queries import findings_process
+from rstar2_env.view.queries import findings_process, health
 from rstar2_env.view.queries.findings import ChildProcess, RunFindings, findings_of
 from rstar2_env.view.queries.findings_process import lower_priority
 from rstar2_env.view.server import ViewServer
@@ -241,3 +241,21 @@ def test_the_next_viewer_reads_stored_findings_until_the_run_or_a_check_changes(
     monkeypatch.setattr("rstar2_env.view.answers.code_state", lambda: "another check")
     ask()
     assert len(looked) == 4
+
+
+def test_stored_health_is_computed_again_when_the_code_of_the_health_strip_changes(faulty, tmp_path, monkeypatch):
+    code, computed = Path(shutil.copy(health.__file__, tmp_path)), []
+    monkeypatch.setattr(health, "__file__", str(code))
+    monkeypatch.setattr(health, "health_of", lambda *given: computed.append(given) or [])
+
+    def ask():
+        module.code_state.cache_clear()  # as in another process
+        with read_runs([faulty], tmp_path / "cache") as answers:
+            answers.run(answers.runs()["runs"][0]["run"])
+
+    ask()
+    ask()
+    assert len(computed) == 1
+    os.utime(code, ns=(1, 1))
+    ask()
+    assert len(computed) == 2

@@ -369,7 +369,7 @@ def test_health_is_stored_for_the_next_viewer_until_the_run_changes(tmp_path, mo
     with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
         file.write('{"step": 1, "grad_norm": 0.5}\n')
     computed = []
-    monkeypatch.setattr(answers, "health_of", lambda *given: computed.append(given) or health_of(*given))
+    monkeypatch.setattr(answers.health, "health_of", lambda *given: computed.append(given) or health_of(*given))
 
     def ask():
         with viewed(tmp_path / "run", base=tmp_path) as asker:
