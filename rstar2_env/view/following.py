@@ -206,9 +206,11 @@ class Follower:
             if state != run._state:
                 filled = complete and index.fills and not run.complete
                 shown = run._state is not None
-                if filled and shown:
-                    figures.warm_cache(index)  # first, or clients that learn of the end would compute the same
-                self._publish(run, index, complete)
+                try:
+                    if filled and shown:
+                        figures.warm_cache(index)  # first, or clients that learn of the end would compute the same
+                finally:
+                    self._publish(run, index, complete)
                 if filled and not shown:
                     figures.warm_cache(index)
                 run._state, run._changed = state, begun

@@ -57,3 +57,20 @@ def test_the_figures_of_a_run_are_computed_before_clients_learn_that_it_is_index
         assert not follower._update("run", -1)
         assert follower._update("run", 60)
         assert (told, run.complete) == ([False], True)
+
+
+def test_clients_learn_that_a_run_is_indexed_although_its_figures_cannot_be_computed(tmp_path, monkeypatch):
+    def failing(index):
+        raise ValueError("no figures")
+
+    write_run(tmp_path / "run", steps=1)
+    with closing(Library([tmp_path / "run"], tmp_path / "cache")) as library:
+        follower = Follower(library)
+        run = follower.followed("run")
+        assert not follower._update("run", -1)
+        cursor = follower.changes("")[0]
+        monkeypatch.setattr(following.figures, "warm_cache", failing)
+        follower._update("run", 60)
+        assert run.complete
+        assert follower.changes(cursor)[1] == ["run"]
+        assert ["no figures" in note for note in run.notes] == [True]
