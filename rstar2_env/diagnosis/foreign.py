@@ -20,7 +20,7 @@ from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.run_folder.entries import EpisodeEntry, entry_of
 from rstar2_env.core.run_folder.layout import RUN_FILE
-from rstar2_env.diagnosis.checks.signal import REASONS
+from rstar2_env.diagnosis.checks.signal import EQUAL, REASONS
 from rstar2_env.diagnosis.facts import facts_of
 from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
@@ -58,6 +58,8 @@ _EVALUATED = re.compile(r"eval_reward|val-core/.+/mean@\d+|val-core/[^@]+")
 """Pattern of other trainers' names for the reward on held-out problems; if a line has several, the first one counts."""
 _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
 _MOST_HEAD = 1 << 26
+_GRADED = "graded"
+"""Name of the value of an entry that says whether it is known if the episode is right."""
 
 
 def is_foreign(path: Path) -> bool:
@@ -121,6 +123,7 @@ def read_foreign(path: Path) -> RunRecord:
                 held_out.setdefault(step, {}).setdefault("pass_rate", number)
             else:
                 figures.setdefault(step, {})[NAMES.get(name, name)] = number
+    _grade([entry for played in episodes.values() for entry in played])
     for step in sorted({*figures, *episodes}):
         played = episodes.get(step, [])
         of_step = StepData(step, {}, _facts(step, played))
@@ -130,6 +133,26 @@ def read_foreign(path: Path) -> RunRecord:
     return run
 
 
+def _grade(played: list[EpisodeEntry]) -> None:
+    """Decide from the rewards which episodes are right, for those whose line does not say so.
+
+    If all of these rewards are -1, 0 or 1, they are verdicts. Otherwise only a reward of 1 that is the largest means
+    right, and only a reward of at most 0 beside positive ones means wrong; other rewards may mean either.
+    """
+    ungraded = [entry for entry in played if entry.more.get(_GRADED) is False]
+    rewards = {entry.episode.reward for entry in ungraded}
+    verdicts = rewards <= {-1.0, 0.0, 1.0}
+    for entry in ungraded:
+        reward = entry.episode.reward
+        right, wrong = reward == max(rewards) == 1, reward <= 0 < max(rewards)
+        entry.episode.correct = right
+        entry.more[_GRADED] = verdicts or right or wrong
+
+
+def _is_graded(entry: EpisodeEntry) -> bool:
+    return entry.more.get(_GRADED) is not False
+
+
 def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
     """Return the facts of a step's episodes; episodes without a group number are grouped by prompt."""
     questions: dict[str, int] = {}
@@ -137,7 +160,8 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
     for at, entry in enumerate(played):
         facts = facts_of(entry, f"step {step} episode {at}")
         group = facts.group if facts.group >= 0 else questions.setdefault(facts.question, len(questions))
-        found.append(replace(facts, group=group, kept=True))
+        correct = facts.correct if _is_graded(entry) else None
+        found.append(replace(facts, group=group, kept=True, correct=correct))
     return found
 
 
@@ -149,10 +173,12 @@ def _signals(step: StepData) -> dict[str, float]:
     groups = step.groups()
     if not groups:
         return {}
-    counts = dict.fromkeys(("signal", *REASONS), 0.0)
+    counts = dict.fromkeys(("signal", *REASONS, EQUAL), 0.0)
     for group in groups:
         if len({one.reward for one in group}) > 1:
             counts["signal"] += 1
+        elif any(one.correct is None for one in group):
+            counts[EQUAL] += 1
         elif all(one.correct for one in group):
             counts["all_correct"] += 1
         else:
@@ -209,15 +235,23 @@ def _episode(place: str, step: int, line: Mapping[str, Any]) -> EpisodeEntry:
     episode.group = int(line.get("group", -1))
     episode.problem_id = str(line.get("problem_id", ""))
     episode.rewards = {name: float(value) for name, value in dict(line.get("rewards", {})).items()}
-    episode.correct = bool(line.get("correct", reward > 0))
+    episode.correct = bool(line.get("correct"))
     episode.end = str(line.get("end", "cut" if line.get("truncated") else "answered"))
     episode.turns = sum(message.role == "assistant" for message in messages)
     episode.recorded_tokens = int(line.get("tokens", 0))
     more = {name: line[name] for name in ("prompt_tokens", "cut_prompt") if name in line}
-    return EpisodeEntry(episode, step, more=more)
+    return EpisodeEntry(episode, step, more={**more, _GRADED: line.get("correct") is not None})
 
 
 def _figures(played: list[EpisodeEntry]) -> dict[str, float]:
-    """Return the figures that follow from a step's episodes: means over the episodes."""
+    """Return the figures that follow from a step's episodes: means over the episodes.
+
+    Figures of right episodes are left out if it is unknown which episodes are right.
+    """
     sums = figure_sums([entry.episode for entry in played])
-    return {f"rollout/{name}": total / count for name, (total, count) in sums.items() if count}
+    graded = all(map(_is_graded, played))
+    return {
+        f"rollout/{name}": total / count
+        for name, (total, count) in sums.items()
+        if count and (graded or not (name == "pass_rate" or name.endswith("_correct")))
+    }

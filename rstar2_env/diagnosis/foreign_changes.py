@@ -22,9 +22,10 @@ OPTIONS: Mapping[str, tuple[str, str]] = {
     "loss.kl.coef": ("beta", f"{_ACTOR}.kl_loss_coef"),
     "loss.entropy.coef": ("entropy_coef", f"{_ACTOR}.entropy_coeff"),
     "rollout.group_size": ("num_generations", f"{_ROLLOUT}.n"),
+    "problems": ("train_dataset", "data.train_files"),
     "rollout.max_episode_tokens": ("max_completion_length", "data.max_response_length"),
 }
-"""The names of an option in TRL's ``GRPOConfig`` and in verl, by its name in this package."""
+"""The names of an option in TRL's ``GRPOConfig`` or ``GRPOTrainer`` and in verl, by its name in this package."""
 
 
 def translated(changes: Sequence[str], path: Path) -> tuple[str, ...]:
@@ -36,7 +37,7 @@ def translated(changes: Sequence[str], path: Path) -> tuple[str, ...]:
 
     Returns:
         The translated options, each followed by the name of the trainer, for every trainer that may have written the
-        log; and the commands that do not need a run of this package.
+        log. Commands of this package are left out: they examine its own runs and environments.
     """
     trainers = TRAINERS[:1] if path.is_dir() or path.suffix == ".json" else TRAINERS
     return tuple(one for change in changes for one in _of(change, trainers))
@@ -44,11 +45,10 @@ def translated(changes: Sequence[str], path: Path) -> tuple[str, ...]:
 
 def _of(change: str, trainers: Sequence[str]) -> Iterator[str]:
     if not change.startswith("--"):
-        other = change.endswith(")") and not change.endswith(tuple(f"({trainer})" for trainer in trainers))
-        if not other and "RUN" not in change.split():
+        if change.endswith(tuple(f"({trainer})" for trainer in trainers)):
             yield change
         return
-    words = [word for word in shlex.split(change) if word != "--set"]
+    words = [word for word in shlex.split(change.replace("--problems ", "problems=")) if word != "--set"]
     pairs = [word.partition("=") for word in words]
     if all(name in OPTIONS for name, _, _ in pairs):
         for at, trainer in enumerate(trainers):

@@ -61,7 +61,7 @@ def _look(run: RunRecord) -> Evidence | None:
                 break
             recent.append((step.number, part))
         episodes = sum(part.episodes for _, part in recent)
-        verdicts = {one for _, part in recent for one in part.correct}
+        verdicts = {one for _, part in recent for one in part.correct if one is not None}
         if episodes < _LEAST or len(recent) < _STEPS or len(verdicts) < 2:
             continue
         value = recent[0][1].first

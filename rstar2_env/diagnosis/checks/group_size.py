@@ -21,7 +21,8 @@ def _equal(step: StepData) -> float | None:
 
     The result is ``None`` if a group has more than ``_SMALL`` episodes.
     """
-    groups = [[bool(one.correct) for one in group] for group in step.groups() if len(group) > 1]
+    verdicts = [[one.correct for one in group if one.correct is not None] for group in step.groups()]
+    groups = [group for group in verdicts if len(group) > 1]
     if not groups or max(map(len, groups)) > _SMALL:
         return None
     rate = sum(map(sum, groups)) / sum(map(len, groups))

@@ -24,9 +24,17 @@ def _spread(values: list[float]) -> float:
 
 
 def _spread_of(step: StepData) -> float | None:
-    """Return the largest minus the smallest reward of a step; ``None`` unless it has right and wrong episodes."""
-    counted = [one for one in step.episodes if one.available and one.correct is not None]
-    return _spread([one.reward for one in counted]) if len({one.correct for one in counted}) == 2 else None
+    """Return the largest minus the smallest reward of a step.
+
+    The result is ``None`` if all episodes are known to be right, or all to be wrong.
+    """
+    counted = [one for one in step.episodes if one.available]
+    verdicts = {one.correct for one in counted}
+    return _spread([one.reward for one in counted]) if len(verdicts) > 1 or None in verdicts else None
+
+
+def _ungraded(step: StepData) -> float:
+    return float(any(one.correct is None for one in step.episodes))
 
 
 def _first_reward(step: StepData) -> float | None:
@@ -40,18 +48,24 @@ def _constant(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     shown = rewards[found.since]
+    ungraded = dict(each_step(run, "reward/ungraded", _ungraded))
+    steps = [step for step in rewards if found.since <= step <= (run.last if found.until is None else found.until)]
+    unknown = any(ungraded[step] for step in steps)
+    if unknown and _spread([rewards[step] for step in steps]) > _SAME:
+        return None
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"Every episode of {len(found.values)} steps has the reward {shown:g}, right or wrong.",
+        says=f"Every episode of {len(found.values)} steps has the reward {shown:g}"
+        f"{'; which of them are right is not recorded' if unknown else ', right or wrong'}.",
         figures={"reward": shown},
         episodes=run.examples(found.since, found.until, lambda episode: bool(episode.correct), 2)
-        + run.examples(found.since, found.until, lambda episode: episode.correct is False, 1),
+        + run.examples(found.since, found.until, lambda episode: not episode.correct, 1),
     )
 
 
 def _mixed(step_groups: list[list[EpisodeDigest]]) -> list[list[EpisodeDigest]]:
-    return [group for group in step_groups if len({one.correct for one in group}) == 2]
+    return [group for group in step_groups if {one.correct for one in group} == {True, False}]
 
 
 def _varied(step: StepData) -> float | None:
@@ -116,7 +130,9 @@ def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
     found = {
         name: [
             _Paid(
-                _difference([one for one in group if formed(one)], lambda one: bool(one.correct)),
+                _difference(
+                    [one for one in group if formed(one) and one.correct is not None], lambda one: bool(one.correct)
+                ),
                 _difference(group, formed),
             )
             for group in groups
@@ -206,7 +222,8 @@ register(
         name="reward_constant",
         title="The reward is constant",
         looks_at="`reward` and `correct` of the episodes",
-        rule="right and wrong episodes have the same reward, in 3 consecutive steps that have both",
+        rule="right and wrong episodes have the same reward, in 3 consecutive steps that have both; in a log that does "
+        "not record which episodes are right, all episodes have the same reward in 3 consecutive steps",
         severity="error",
         cause="A reward function that fails and returns its default, or that reads a field that does not exist.",
         change=("--set reward=return", "rstar2 validate ENV"),

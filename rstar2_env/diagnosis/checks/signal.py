@@ -9,6 +9,8 @@ from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, S
 from rstar2_env.diagnosis.spells import LEAST, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
+EQUAL = "equal"
+"""Reason of groups with equal rewards, if it is unknown which of their episodes are right (logs of other trainers)."""
 _ALMOST = 0.95
 _DIFFERING, _PART = 6, 0.25
 """Smallest number of groups with different rewards in ``LEAST`` steps, and their smallest share of the groups."""
@@ -25,11 +27,11 @@ def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]
     for step in run.steps:
         figures = step.figures
         if "groups/signal" in figures:
-            reasons = {reason: figures.get(f"groups/{reason}", 0.0) for reason in REASONS}
+            reasons = {reason: figures.get(f"groups/{reason}", 0.0) for reason in (*REASONS, EQUAL)}
             found.append((step.number, reasons, figures["groups/signal"]))
         elif "groups/equal_share" in figures:  # from another trainer, which does not record the reasons
             equal = figures["groups/equal_share"]
-            found.append((step.number, {"equal": equal}, 1.0 - equal))
+            found.append((step.number, {EQUAL: equal}, 1.0 - equal))
     return found
 
 
@@ -111,7 +113,7 @@ def _few(run: RunRecord) -> Evidence | None:
         "all_correct": "only correct episodes",
         "unavailable": "no available episode",
         "not_selected": "the selector, or equal rewards of right and wrong episodes",
-        "equal": "equal rewards",
+        EQUAL: "equal rewards",
     }[main]
     return Evidence(
         since=found.since,

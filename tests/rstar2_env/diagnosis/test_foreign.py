@@ -97,6 +97,9 @@ def test_episodes_of_a_prompt_and_a_completion_are_read_with_their_groups(tmp_pa
         (lambda group, member: 1.0, {"all_right"}),
         (lambda group, member: float(member % 2), set()),
         (lambda group, member: float(group % 2), {"few_signals"}),
+        (lambda group, member: -1.0, {"all_wrong"}),
+        (lambda group, member: 0.12, {"reward_constant", "few_signals"}),
+        (lambda group, member: 0.12 + 0.1 * group, {"few_signals"}),
     ],
 )
 @pytest.mark.parametrize("numbered", [True, False])
@@ -132,3 +135,19 @@ def test_a_line_of_another_form_is_refused_with_its_number(tmp_path: Path, line:
     path = lines(tmp_path / "log.jsonl", {"step": 1, "loss": 0.1}, line)
     with pytest.raises(RecordFormatError, match=f"line 2.*{says}"):
         read_foreign(path)
+
+
+def test_equal_rewards_that_may_mean_anything_are_not_called_right(tmp_path: Path) -> None:
+    line = {"step": 1, "prompt": "p", "completion": "c", "score": 0.12}
+    unknown = read_foreign(lines(tmp_path / "a.jsonl", line))
+    assert unknown.steps[0].episodes[0].correct is None
+    assert "rollout/pass_rate" not in unknown.steps[0].figures
+    known = read_foreign(lines(tmp_path / "b.jsonl", line | {"correct": True}))
+    assert known.steps[0].episodes[0].correct is True
+
+
+def test_no_remedy_for_another_trainers_log_is_a_command_of_this_package(tmp_path: Path) -> None:
+    wrong = [{"step": step, "prompt": "p", "completion": "c", "score": 0.0} for step in range(1, 5)]
+    (found,) = diagnose(lines(tmp_path / "log.jsonl", *wrong)).findings
+    assert found.check == "all_wrong"
+    assert found.change == ("train_dataset=EASIER (TRL)", "data.train_files=EASIER (verl)")
