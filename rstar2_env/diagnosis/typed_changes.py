@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,16 @@ VALUES: Mapping[str, Callable[[float], float]] = {
 }
 """For each placeholder word, a function that computes its replacement from the run's value of the option."""
 _WORD = re.compile(rf"([\w.]+)=({'|'.join(VALUES)})\b")
+
+
+RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
+    "RUN": lambda run: run.name,
+    "MODEL": lambda run: run.option("model.path"),
+    "ENV": lambda run: run.option("rollout.env"),
+    "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
+}
+"""For each placeholder word of a command, a function that returns what the run has recorded, or ``None``."""
+_WORD_OF_COMMAND = re.compile(rf"(?<= )({'|'.join(RECORDED)})(?= |$)")
 
 
 _SET = re.compile(r"--set ([\w.]+)=(\S+)")
@@ -37,7 +48,14 @@ def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
         value = VALUES[word](own)
         return f"{name}={value}" if isinstance(value, int) else f"{name}={value:.6g}"
 
-    remedies = (_WORD.sub(value_of, change) for change in changes)
+    def recorded(found: re.Match[str]) -> str:
+        own = RECORDED[found[0]](run)
+        return shlex.quote(own) if isinstance(own, str) and own else found[0]
+
+    remedies = (
+        _WORD_OF_COMMAND.sub(recorded, change) if change.startswith("rstar2 ") else _WORD.sub(value_of, change)
+        for change in changes
+    )
     return tuple(remedy for remedy in remedies if not _is_set(remedy, run))
 
 

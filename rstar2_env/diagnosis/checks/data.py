@@ -98,7 +98,7 @@ register(
         "hardly matter",
         severity="warning",
         cause="Several sources that share problems, or a file that was joined with itself.",
-        change=("rstar2 problems stats FILE", "rstar2 problems decontaminate"),
+        change=("rstar2 problems stats PROBLEMS",),
         otherwise="An environment whose question does not contain the problem, such as a game: all problems then "
         "have the same text.",
         needs=("episodes",),
@@ -113,7 +113,7 @@ register(
         "by chance after as many draws as in the run",
         severity="error",
         cause="The same file for training and evaluation, or a benchmark that is part of the training data.",
-        change=("rstar2 problems decontaminate --problems TRAIN --against HELD_OUT --out clean.jsonl",),
+        change=("rstar2 problems decontaminate --problems PROBLEMS --against HELD_OUT --out clean.jsonl",),
         otherwise="A family with few different problems, such as sums of one digit: draw a harder level.",
         needs=("episodes", "held_out"),
         look=_contaminated,

@@ -81,7 +81,7 @@ register(
         "chance, so 2 standard errors are too few",
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
-        change=("rstar2 export RUN --which best", "--set hook=collapse", "--set optim.learning_rate=LOWER"),
+        change=("rstar2 export RUN --which best --out model", "--set hook=collapse", "--set optim.learning_rate=LOWER"),
         otherwise="Few held-out episodes: 128 `eval.episodes` give a standard error of 4 points.",
         needs=("evaluations",),
         look=_falls,

@@ -266,7 +266,7 @@ register(
         "reward rose by 5 % of its largest value: smaller changes are within the noise of an evaluation",
         severity="error",
         cause="The policy has found a way to earn reward without solving problems, or memorizes the training problems.",
-        change=("rstar2 audit MODULE:GRADER", "--set reward=return", "rstar2 problems decontaminate"),
+        change=("rstar2 audit ENV", "--set reward=return"),
         otherwise="Training problems that became easier, by a curriculum: see `sampler/level`.",
         needs=("evaluations", "rollout/reward"),
         look=_exploited,

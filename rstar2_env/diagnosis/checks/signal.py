@@ -138,12 +138,12 @@ register(
         severity="error",
         cause="The problems are too hard for the model, or the model has not learned the format of answers.",
         change=(
-            "rstar2 traces --out traces.jsonl",
+            "rstar2 validate ENV",
+            "rstar2 traces --env ENV --problems PROBLEMS --episodes 1000 --out traces.jsonl",
             "rstar2 sft --traces traces.jsonl --model MODEL",
             "--problems EASIER",
         ),
-        otherwise="A grader that rejects right answers: compare `answer` and `gold` of the episodes, and run "
-        "`rstar2 verify --run RUN`.",
+        otherwise="A grader that rejects right answers: compare `answer` and `gold` of the episodes.",
         needs=_NEEDS,
         look=_all("none_correct", "have no correct episode", lambda episode: not episode.correct),
     ),

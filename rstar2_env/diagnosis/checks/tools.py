@@ -126,7 +126,11 @@ register(
         "calls",
         severity="error",
         cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
-        change=("rstar2 sandbox run -c 'print(6 * 7)'", "--set env.dialect=fenced", "rstar2 sft --model MODEL"),
+        change=(
+            "rstar2 sandbox run -c 'print(6 * 7)'",
+            "--set env.dialect=fenced",
+            "rstar2 sft --traces traces.jsonl --model MODEL",
+        ),
         otherwise="A base model that has never seen the tool: a cold start teaches it.",
         needs=("episodes|rollout/tool_error_share",),
         look=_fails,

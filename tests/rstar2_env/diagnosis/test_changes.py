@@ -48,7 +48,10 @@ def test_a_command_to_run_is_a_command_with_these_options(change: str) -> None:
     command = get_command(build([name, *rest])).commands[name]
     command = getattr(command, "commands", {}).get(rest[0] if rest else "", command)
     flags = {flag for parameter in command.params for flag in parameter.opts}
-    assert {word for word in rest if word.startswith("--")} - {"--tokens"} <= flags
+    given = {word for word in rest if word.startswith("--")}
+    assert given - {"--tokens"} <= flags
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    assert [parameter.name for parameter in options if parameter.required and not given & {*parameter.opts}] == []
 
 
 def test_every_change_is_an_option_a_command_or_of_another_trainer() -> None:
@@ -112,8 +115,14 @@ RUN = RunRecord(
     "run",
     config={
         "optim": {"learning_rate": 1e-5, "max_grad_norm": None},
-        "rollout": {"max_in_flight": 5, "max_episode_tokens": 1_000_001, "env_options": {"max_turns": 3}},
+        "rollout": {
+            "max_in_flight": 5,
+            "max_episode_tokens": 1_000_001,
+            "env": "own/Env-v0",
+            "env_options": {"max_turns": 3},
+        },
         "run": {"seed": 0},
+        "model": {"path": "models/a b"},
         "parts": {
             "loss": [{"name": "ppo_clip", "low": 0.2, "high": 0.28}, {"name": "entropy", "coef": 0.0}],
             "selector": {"name": "all", "mode": "sample"},
@@ -136,6 +145,9 @@ RUN = RunRecord(
         ("--set rollout.max_episode_tokens=MORE", "--set rollout.max_episode_tokens=2000002"),
         ("--set optim.warmup_steps=10", "--set optim.warmup_steps=10"),
         ("data.max_prompt_length=HIGHER (verl)", "data.max_prompt_length=HIGHER (verl)"),
+        ("rstar2 verify --run RUN", "rstar2 verify --run run"),
+        ("rstar2 validate ENV --problems PROBLEMS", "rstar2 validate own/Env-v0 --problems PROBLEMS"),
+        ("rstar2 sft --traces t.jsonl --model MODEL", "rstar2 sft --traces t.jsonl --model 'models/a b'"),
     ],
 )
 def test_a_word_becomes_a_value_if_the_run_has_recorded_its_own(change: str, with_value: str) -> None:
