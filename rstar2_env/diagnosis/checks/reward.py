@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
@@ -151,7 +152,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
     return enough and len(paid) >= _WINDOW and fmean(paid) >= _PAYS * span
 
 
-def _formats_alone(latest: Sequence[StepData]) -> frozenset[str]:
+def _formats_alone(latest: Sequence[StepData], _: StepData) -> frozenset[str]:
     """Return the formats that are paid alone over some number of the last of these steps, from ``LEAST`` on."""
     paid = [step.once("reward/paid", _paid) for step in latest]
     found: set[str] = set()
@@ -165,10 +166,7 @@ def _formats_alone(latest: Sequence[StepData]) -> frozenset[str]:
 
 def _format(run: RunRecord) -> Evidence | None:
     alone = [
-        (
-            step.number,
-            step.once("reward/formats alone", lambda _, at=at: _formats_alone(run.steps[max(0, at - _LONGEST) : at])),
-        )
+        (step.number, step.once("reward/formats alone", partial(_formats_alone, run.steps[max(0, at - _LONGEST) : at])))
         for at, step in enumerate(run.steps, 1)
     ]
     points = {name: [(step, float(name in formats)) for step, formats in alone] for name in FORMATS}

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.nodes import Apply, Const, Given, Node, Quantity, Relation, Sym, Words, symbols, walk
 from rstar2_env.verification.read.units import read_unit
-from rstar2_env.verification.read.vocabulary import LISTS, names_things, of_percent, unknown_in_label
+from rstar2_env.verification.read.vocabulary import names_things, of_percent, unknown_in_label
 
 _NAME = re.compile(r"[a-z]{4,}|[^\x00-\x7f]{2,}")
 _ASKS = re.compile(
@@ -23,7 +23,7 @@ _ASKS = re.compile(
 )
 """Pattern of what a question asks for: "the area of A" after "find"."""
 _DETAILS = re.compile(r"\b(?:if|when|where|such|so|given|with|for|in|that|whose|as|by|using|from|to)\b.*", re.DOTALL)
-_ADD_NOTHING = names.VERBS | LISTS["sets of numbers"] | {"the", "our", "my", "of"}
+_ADD_NOTHING = names.VERBS | names.LISTS["sets of numbers"] | {"the", "our", "my", "of"}
 """Words that add nothing to a label: "the value of x" means the same as "x"."""
 _IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys()
 

@@ -373,6 +373,8 @@ def test_health_is_stored_for_the_next_viewer_until_the_run_changes(tmp_path, mo
 
     def ask():
         with viewed(tmp_path / "run", base=tmp_path) as asker:
+            # Nothing is stored while the index is written.
+            asker.until("runs", lambda found: found["runs"][0]["indexing"] is None)
             return asker.json("runs/run")["health"]
 
     first = ask()
