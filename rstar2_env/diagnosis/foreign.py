@@ -123,7 +123,7 @@ def read_foreign(path: Path) -> RunRecord:
                 held_out.setdefault(step, {}).setdefault("pass_rate", number)
             else:
                 figures.setdefault(step, {})[NAMES.get(name, name)] = number
-    _grade([entry for played in episodes.values() for entry in played])
+    episodes = _graded(episodes)
     for step in sorted({*figures, *episodes}):
         played = episodes.get(step, [])
         of_step = StepData(step, {}, _facts(step, played))
@@ -133,20 +133,24 @@ def read_foreign(path: Path) -> RunRecord:
     return run
 
 
-def _grade(played: list[EpisodeEntry]) -> None:
-    """Decide from the rewards which episodes are right, for those whose line does not say so.
+def _graded(played: Mapping[int, list[EpisodeEntry]]) -> dict[int, list[EpisodeEntry]]:
+    """Decide from the rewards which episodes of all steps are right, for those whose line does not say so.
 
     If all of these rewards are -1, 0 or 1, they are verdicts. Otherwise only a reward of 1 that is the largest means
     right, and only a reward of at most 0 beside positive ones means wrong; other rewards may mean either.
     """
-    ungraded = [entry for entry in played if entry.more.get(_GRADED) is False]
-    rewards = {entry.episode.reward for entry in ungraded}
+    rewards = {entry.episode.reward for entries in played.values() for entry in entries if not _is_graded(entry)}
     verdicts = rewards <= {-1.0, 0.0, 1.0}
-    for entry in ungraded:
+
+    def graded(entry: EpisodeEntry) -> EpisodeEntry:
+        if _is_graded(entry):
+            return entry
         reward = entry.episode.reward
         right, wrong = reward == max(rewards) == 1, reward <= 0 < max(rewards)
         entry.episode.correct = right
-        entry.more[_GRADED] = verdicts or right or wrong
+        return replace(entry, more={**entry.more, _GRADED: verdicts or right or wrong})
+
+    return {step: [graded(entry) for entry in entries] for step, entries in played.items()}
 
 
 def _is_graded(entry: EpisodeEntry) -> bool:

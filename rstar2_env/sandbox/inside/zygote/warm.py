@@ -140,7 +140,7 @@ def use_huge_pages() -> int:
 def inherit_code_pages() -> None:
     """Let forks inherit the page table entries for the code of Python and the C library.
 
-    Otherwise every child would map this code anew, by a page fault for each few pages that it runs. At a fork, the
+    Otherwise every child would map this code again, by a page fault for each few pages that it runs. At a fork, the
     kernel copies the entries of a mapping only if a page of it is private. Therefore one byte of each mapping is
     overwritten by itself. Where the kernel refuses this, only the speedup is missing.
     """

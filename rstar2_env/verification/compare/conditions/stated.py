@@ -15,6 +15,7 @@ from rstar2_env.verification.compare.echo import formulas
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.combine import is_interval
 from rstar2_env.verification.read.lexer import ReadError
+from rstar2_env.verification.read.names import LISTS
 from rstar2_env.verification.read.nodes import (
     INEQUALITIES,
     ZERO,
@@ -28,7 +29,6 @@ from rstar2_env.verification.read.nodes import (
     symbols,
 )
 from rstar2_env.verification.read.readings import readings
-from rstar2_env.verification.read.vocabulary import LISTS
 
 _WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]")
 _ARTICLE = re.compile(r"(?<![\\a-zA-Z])a (?=[a-zA-Z]{2})")
