@@ -5,8 +5,8 @@
 
 ``record`` takes each run of a folder of ``rstar2 demo`` and names its archive by its trainer and seed. An archive has
 the metrics and events of all steps, but only a part of the episodes, so that it is small: those of the first and every
-tenth step, and four of each problem in the first and the last evaluation. Weights are left out, and so is the place of
-the folder on the machine that made it.
+tenth step, and of the first and the last evaluation. Weights are left out, and so is the place of the folder on the
+machine that made it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +31,6 @@ NOTICE = "An example: runs of rstar2 demo, recorded with a part of their episode
 """Text of the page above each view."""
 
 _TENTH = 10
-_PER_PROBLEM = 4
 _PLACE = "runs/demo"
 """Folder that replaces the demonstration's own in the recorded files: the default of ``rstar2 demo``."""
 
@@ -69,22 +67,10 @@ def _copy(run: Path, kept: Path, place: str) -> None:
     (kept / "episodes").mkdir()
     evaluations = sorted((run / "episodes").glob("eval-*"))
     steps = {path: int(path.name.split("-")[1].split(".")[0]) for path in (run / "episodes").glob("train-*")}
-    for path in [*evaluations[:1], *evaluations[-1:]]:
-        _keep(path, kept, _PER_PROBLEM)
-    for path, step in steps.items():
-        if step == 1 or step % _TENTH == 0:
-            _keep(path, kept, None)
-
-
-def _keep(path: Path, kept: Path, per_problem: int | None) -> None:
-    """Write a file of episodes uncompressed, since the archive is compressed; ``None`` keeps all its episodes."""
-    seen: Counter[str] = Counter()
-    with gzip.open(path, "rt", encoding="utf-8") as lines, open(kept / "episodes" / path.stem, "w", -1, "utf-8") as out:
-        for line in lines:
-            problem = json.loads(line)["problem_id"]
-            seen[problem] += 1
-            if per_problem is None or seen[problem] <= per_problem:
-                out.write(line)
+    trained = [path for path, step in steps.items() if step == 1 or step % _TENTH == 0]
+    for path in {evaluations[0], evaluations[-1], *trained}:
+        # Uncompressed, since the archive is compressed.
+        (kept / "episodes" / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
