@@ -4,7 +4,7 @@ Each worker has every test and every import of the process that collected, at no
 tests after another (``groups.py`` says which tests are a group, and in which order groups begin), and only when it has
 none left: no group waits behind another while a worker is idle. The reports go to the process that collected, which
 counts, prints and writes them. A worker that dies, or says nothing for longer than a test may take, fails the test that
-it ran; another goes on with the rest of its group.
+it ran; another worker runs the rest of its group.
 
 A worker ends after tests that are served (by Ray, vLLM, Docker, a browser): what those leave in a process, threads
 above all, meets no other test.
