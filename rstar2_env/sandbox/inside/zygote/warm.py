@@ -143,13 +143,17 @@ def inherit_code_pages() -> None:
     Otherwise every child would map this code again, by a page fault for each few pages that it runs. At a fork, the
     kernel copies the entries of a mapping only if a page of it is private. Therefore one byte of each mapping is
     overwritten by itself. Where the kernel refuses this, only the speedup is missing.
+
+    Raises:
+        OSError: The kernel refuses to make the code read-only again.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     for start, end in code_spans():
         span = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
         if libc.mprotect(*span, mmap.PROT_READ | mmap.PROT_EXEC | mmap.PROT_WRITE) == 0:
             ctypes.memmove(start, start, 1)
-            libc.mprotect(*span, mmap.PROT_READ | mmap.PROT_EXEC)
+            if libc.mprotect(*span, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+                raise OSError(ctypes.get_errno(), "the code of Python stays writable")
 
 
 def code_spans() -> list[tuple[int, int]]:

@@ -39,3 +39,10 @@ def last_line(script: str) -> str:
 def test_forks_inherit_the_code_that_is_mapped() -> None:
     assert float(last_line(INHERITED_CODE.replace("PREPARED", "True"))) > 0.99
     assert float(last_line(INHERITED_CODE.replace("PREPARED", "False"))) < 0.95
+
+
+def test_the_code_is_not_writable_afterwards() -> None:
+    script = (
+        "from rstar2_env.sandbox.inside.zygote import warm\nbefore = warm.code_spans()\nwarm.inherit_code_pages()\n"
+    )
+    assert last_line(f"{script}print(len(before) > 0 and warm.code_spans() == before)") == "True"
