@@ -29,10 +29,10 @@ from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.folder import read_folder
-from rstar2_env.view.queries import findings_process
 
 _Look = Callable[[Path, str], dict[str, Any]]
 
+_PROGRAM = Path(__file__).with_name("findings_process.py")
 _WAIT_S = 0.3
 """Seconds that a request waits for findings that are being computed, which is enough for most runs."""
 _ASK_S = 2.0
@@ -116,7 +116,7 @@ class ChildProcess:
         """
         with self._lock:
             self.check_open(name)
-            given = (findings_process.__file__, str(path), name, str(os.getpid()), str(_NICENESS))
+            given = (str(_PROGRAM), str(path), name, str(os.getpid()), str(_NICENESS))
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", *given],
                 stdin=subprocess.DEVNULL,

@@ -36,7 +36,7 @@ STATES = {
     ],
     "Groups without a signal": [
         ({step: {"groups/signal": 6.0, "groups/none_correct": 2.0} for step in STEPS}, "ok", ""),
-        ({step: {"groups/signal": 2.0, "groups/all_correct": 6.0} for step in STEPS}, "watch", "75 % of the groups"),
+        ({step: {"groups/signal": 2.0, "groups/all_correct": 6.0} for step in STEPS}, "watch", "25 % of the groups"),
         ({step: {"groups/signal": 0.0, "groups/none_correct": 8.0} for step in STEPS}, "problem", "no correct episode"),
     ],
     "Tokens per episode": [({step: {"rollout/tokens": 50.0 * step} for step in STEPS}, "watch", "tokens on average")],
