@@ -52,6 +52,10 @@ class Answers:
         self._cache = ResultCache(_CACHE_SIZE)
         self._found = RunFindings()
 
+    def postpone_findings(self) -> None:
+        """Delay the diagnosis of a large run for some seconds, since another query is being answered."""
+        self._found.postpone()
+
     def close(self) -> None:
         """Stop the computation of findings in the background."""
         self._found.close()

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import inspect
 import json
+import math
 import os
 import sqlite3
 import subprocess
@@ -47,6 +48,9 @@ _LARGE_BYTES = 1_000_000
 this size, and the process 0.6 s to start."""
 _NICENESS = 15
 """Niceness of the process: while other programs use all cores, it gets about a thirtieth of a core."""
+_REST_S, _LONGEST_REST_S = 2.0, 10.0
+"""Seconds without a request after which the process is started, and the maximum time to wait for them: on a machine
+with few cores, even a process of low priority delays a page that is being opened."""
 
 
 def findings_of(path: Path, name: str) -> dict[str, Any]:
@@ -94,18 +98,30 @@ def code_state(*others: str) -> str:
 class ChildProcess:
     """Computes findings in a process of its own, with low priority; thread-safe, one run at a time.
 
-    Checks that a notebook has registered do not exist in that process. The process ends when this object is closed, and
-    on Linux also when the process that started it ends.
+    Checks that a notebook has registered do not exist in that process. The process starts when the viewer has answered
+    no request for two seconds. It ends when this object is closed, and on Linux also when the process that started it
+    ends.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._closed = False
+        self._closed = threading.Event()
+        self._requested = -math.inf
+
+    def postpone(self) -> None:
+        """Note that the viewer answers a request now."""
+        self._requested = time.monotonic()
+
+    def _rest(self) -> None:
+        until = time.monotonic() + _LONGEST_REST_S
+        while (left := min(self._requested + _REST_S, until) - time.monotonic()) > 0:
+            if self._closed.wait(left):
+                return
 
     def check_open(self, name: str) -> None:
         """Raise ``ChildProcessError`` for a run if this object was closed."""
-        if self._closed:
+        if self._closed.is_set():
             raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
 
     def findings_of(self, path: Path, name: str) -> dict[str, Any]:
@@ -114,6 +130,7 @@ class ChildProcess:
         Raises:
             ChildProcessError: The process ended without a result.
         """
+        self._rest()
         with self._lock:
             self.check_open(name)
             given = (str(_PROGRAM), str(path), name, str(os.getpid()), str(_NICENESS))
@@ -136,7 +153,7 @@ class ChildProcess:
     def close(self) -> None:
         """End the process, if it runs, and start no further one."""
         with self._lock:
-            self._closed = True
+            self._closed.set()
             if self._process is not None:
                 self._process.kill()
 
@@ -224,6 +241,10 @@ class RunFindings:
         with self._lock:
             again_s = None if held.state == state else max(_ASK_S, kept_s)
             return {**(held.answer or {}), "again_s": again_s}
+
+    def postpone(self) -> None:
+        """Note that the viewer answers a request now, so that no process for a large run is started for a while."""
+        self._child.postpone()
 
     def close(self) -> None:
         """End a process that computes findings, and compute no further ones."""

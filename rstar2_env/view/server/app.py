@@ -59,16 +59,21 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
     async def page(request: Request) -> Response:
         return files.respond(request)
 
-    def endpoint(query: Callable[..., Any], *names: str, with_query: bool = False) -> Endpoint:
+    def endpoint(
+        query: Callable[..., Any], *names: str, with_query: bool = False, postpones: bool = True
+    ) -> Endpoint:
         """Create an HTTP endpoint that runs a query.
 
         Args:
             query: Function that returns the response.
             *names: Path parameters to pass to it.
             with_query: Whether to pass the parameters of the query string too, as a dictionary.
+            postpones: Whether a request delays the diagnosis of a large run.
         """
 
         def call(request: Request) -> Any:
+            if postpones:
+                answers.postpone_findings()
             arguments = [request.path_params[name] for name in names]
             return query(*arguments, dict(request.query_params)) if with_query else query(*arguments)
 
@@ -85,7 +90,7 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
         Route("/api/difference", endpoint(answers.difference, with_query=True)),
         Route(run, endpoint(answers.run, "run")),
         Route(f"{run}/metrics", endpoint(answers.metrics, "run")),
-        Route(f"{run}/findings", endpoint(answers.findings, "run")),
+        Route(f"{run}/findings", endpoint(answers.findings, "run", postpones=False)),
         Route(f"{run}/statuses", endpoint(answers.statuses, "run", with_query=True)),
         Route(f"{run}/episodes", endpoint(answers.episodes, "run", with_query=True)),
         Route(f"{run}/episodes/{{key:str}}", endpoint(answers.episode, "run", "key")),

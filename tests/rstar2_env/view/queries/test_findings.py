@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 from faulty_runs import SINCE, write_faulty
 from viewed import write_page
@@ -155,6 +157,48 @@ def test_the_process_is_killed_on_close_and_its_run_is_not_reported_as_diagnosed
     assert errors == ["The process that diagnoses named ended with an error: exit code -9"]
     with pytest.raises(ChildProcessError, match="closed"):
         child.findings_of(faulty, "named")
+
+
+def test_the_process_does_not_start_while_the_viewer_answers_requests(faulty, monkeypatch):
+    monkeypatch.setattr(module, "_REST_S", 60.0)
+    monkeypatch.setattr(module, "_LONGEST_REST_S", 60.0)
+    child = ChildProcess()
+    child.postpone()
+    reasons = []
+
+    def diagnose():
+        try:
+            child.findings_of(faulty, "named")
+        except ChildProcessError as error:
+            reasons.append(str(error))
+
+    thread = threading.Thread(target=diagnose)
+    thread.start()
+    thread.join(1)
+    assert thread.is_alive()
+    assert child._process is None
+    child.close()
+    thread.join(30)
+    assert child._process is None
+    assert reasons == ["named was not diagnosed: the viewer was closed."]
+
+
+def test_the_process_starts_at_last_however_many_requests_arrive(faulty, monkeypatch):
+    monkeypatch.setattr(module, "_REST_S", 60.0)
+    monkeypatch.setattr(module, "_LONGEST_REST_S", 0.01)
+    child = ChildProcess()
+    child.postpone()
+    assert child.findings_of(faulty, "named")["findings"]
+
+
+def test_every_request_but_one_for_findings_delays_the_process(faulty, tmp_path):
+    with ViewServer([faulty], cache=tmp_path / "cache", static=write_page(tmp_path / "page")) as server:
+        run = server.answers.runs()["runs"][0]["run"]
+        child = server.answers._found._child
+        assert httpx.get(f"{server.address}api/runs/{run}/findings").is_success
+        assert child._requested == -math.inf
+        assert httpx.get(f"{server.address}api/runs/{run}").is_success
+        assert child._requested > -math.inf
 
 
 @pytest.mark.parametrize("failure", [ChildProcessError("no luck"), ValueError("no luck"), "no luck"])
