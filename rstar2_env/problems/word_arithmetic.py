@@ -62,7 +62,14 @@ def word_arithmetic(
 
 
 def draw(
-    rng: np.random.Generator, /, *, split: str, least_steps: int, most_steps: int, max_number: int
+    rng: np.random.Generator,
+    /,
+    *,
+    split: str,
+    least_steps: int,
+    most_steps: int,
+    max_number: int,
+    sentences: Mapping[str, Sequence[str]] | None = None,
 ) -> Draft | None:
     """Draw one instance; ``None`` if no sentence fits the numbers, such as equal shares that leave a remainder.
 
@@ -72,11 +79,13 @@ def draw(
         least_steps: Smallest number of operations.
         most_steps: Largest number of operations.
         max_number: Largest number in the question.
+        sentences: Sentences by kind of event, instead of those of the split.
     """
     if least_steps > most_steps:
         return None
     steps = int(rng.integers(least_steps, most_steps + 1))
-    story = _Story(SENTENCES["test" if split == "test" else "train"], _pick(rng, NAMES), _pick(rng, ITEMS), max_number)
+    known = sentences or SENTENCES["test" if split == "test" else "train"]
+    story = _Story(known, _pick(rng, NAMES), _pick(rng, ITEMS), max_number)
     story.open(rng, packs=bool(rng.integers(4) == 0))
     while story.steps < steps:
         kinds = [kind for kind, cost in _EVENTS.items() if story.steps + cost <= steps]
