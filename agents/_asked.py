@@ -219,7 +219,7 @@ class Asked:
         Any other agent receives the partial turn in the prompt.
 
         Args:
-            one: The turn to change; the request uses the inner agent's state before this turn.
+            one: The candidate to replace; the request uses the inner agent's state before the candidate's turn.
             observation: The last observation of the environment.
             info: The ``info`` of that observation.
             begun: The text with which the new turn starts.

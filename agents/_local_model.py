@@ -119,7 +119,7 @@ class LocalTurns:
 
     Args:
         model: The model that generates the turns.
-        sampling: ``max_tokens``, ``temperature`` and ``top_p``.
+        sampling: Default arguments of ``model.generate``: the keys ``max_tokens``, ``temperature`` and ``top_p``.
     """
 
     def __init__(self, model: LocalModel, sampling: Mapping[str, Any]) -> None:

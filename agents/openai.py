@@ -32,9 +32,9 @@ class OpenAIChat:
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"text"``: the model writes calls in the environment's dialect, as in training. ``"native"``: requests
             contain the environment's tools; native calls are converted to the dialect's text, and results back.
-        temperature: Sampling temperature; ``None`` means the endpoint's default, for ``top_p`` and ``max_tokens`` too.
-        top_p: Probability mass of nucleus sampling, 0 to 1.
-        max_tokens: Maximum number of tokens of one turn.
+        temperature: Sampling temperature; ``None`` means the endpoint's default.
+        top_p: Probability mass of nucleus sampling, 0 to 1; ``None`` means the endpoint's default.
+        max_tokens: Maximum number of tokens of one turn; ``None`` means the endpoint's default.
         stop: Strings at which the endpoint ends a turn; they are not part of the turn.
         seeded: Send a seed for each turn, derived from the episode's; few endpoints guarantee reproducible sampling.
         extra: Additional fields of the request, such as ``{"reasoning_effort": "low"}``.

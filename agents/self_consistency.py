@@ -24,9 +24,9 @@ _GOES_ON = "\0"
 class SelfConsistency(Asking):
     """Requests k turns from an agent at every turn and plays the most frequent answer.
 
-    The votes are the answers of turns, since an agent plays a single episode; without tools, a turn is a whole
-    solution. If several answers are equally frequent, the first of these answers wins. For votes over whole episodes
-    see maj@k of ``rstar2 eval --samples``.
+    Each requested turn is one vote: for its answer, or for a tool call, all of which count as the same vote. A turn
+    with neither has no vote. On a tie, the vote that occurred first wins. For votes over whole episodes see maj@k of
+    ``rstar2 eval --samples``.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.
@@ -48,7 +48,7 @@ class SelfConsistency(Asking):
         self._k, self._early = k, early_stop
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the first turn with the most frequent answer; the first turn if no turn has an answer."""
+        """Return the first turn with the winning vote; the first turn if no turn has an answer or a call."""
         tries, votes = [], list[str | None]()
         for one in self._asked.tries(observation, info, self._k):
             tries.append(one)

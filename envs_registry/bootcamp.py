@@ -51,8 +51,9 @@ class BootcampEnv(AdaptedEnv):
     v0: first version.
 
     Args:
-        bootcamp: The object, or its import path ``"package.module:name"``; a class is called with
-            ``bootcamp_options``. ``None`` means the bundled linear congruences.
+        bootcamp: An object with InternBootcamp's protocol, or the import path ``"package.module:name"`` of such an
+            object or of a class, which is called with ``bootcamp_options``. ``None`` means the bundled linear
+            congruences.
         bootcamp_options: Arguments of the bundled bootcamp, or of a class that is named by its import path.
         split: "train", "validation" or "test"; a hash of the instance decides to which split it belongs.
         tools: Tools that the policy may call before it answers: ``Tool`` objects, the name ``"python"``, or an MCP

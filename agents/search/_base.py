@@ -54,7 +54,7 @@ class Thinker(Asking):
 
     @property
     def asked(self) -> Asked:
-        """The interface to the inner agent, which counts its tokens."""
+        """The object through which requests to the inner agent are made, and which counts the tokens of the replies."""
         return self._asked
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ def load(file: str | Path) -> dict[str, np.ndarray[Any, Any]]:
     """Read weights that ``save`` wrote.
 
     Raises:
-        ConfigurationError: The file cannot be read, or contains other weights.
+        ConfigurationError: The file cannot be read, or the names or shapes of its arrays differ from ``SHAPES``.
     """
     try:
         with np.load(file, allow_pickle=False) as stored:

@@ -44,7 +44,7 @@ class RapMcts(Thinker):
         depth: Maximum number of steps in a chain.
         width: Number of proposals requested in each state.
         votes: Number of requests to predict an outcome and to judge a step.
-        weight: Exploration weight w.
+        weight: Weight w of the exploration bonus in the UCT score.
         output: ``"path"`` for the best path's answer; ``"vote"`` for the winner of a vote of all paths, weighted by
             reward.
         tokens: Token budget of an episode, after which the search ends; 0 for no limit.

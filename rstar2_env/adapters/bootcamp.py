@@ -63,7 +63,7 @@ class _Draw:
 
 
 def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> ProceduralSource:
-    """Return a source of problems, the instances of a bootcamp; a hash of an instance decides its split.
+    """Return a source whose problems are a bootcamp's instances; a hash of each instance decides its split.
 
     Args:
         camp: The bootcamp that generates and verifies instances.

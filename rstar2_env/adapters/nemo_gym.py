@@ -193,7 +193,7 @@ def rows(
 
 
 class NemoGymEnv(ForeignEnv):
-    """Environment that plays a Gymnasium server of NeMo Gym; a turn is the text of a response.
+    """Environment whose episodes run on a Gymnasium server of NeMo Gym; each turn is sent to it as a response.
 
     Args:
         url: Address of the server.

@@ -65,11 +65,11 @@ class TextObservation(Observation):
 
 
 class TextState(State):
-    """State of a connection's environment, in addition to OpenEnv's ``episode_id`` and ``step_count``.
+    """State of a connection's environment; OpenEnv's ``State`` also has ``episode_id`` and ``step_count``.
 
     Attributes:
         env_id: The environment's Gymnasium id.
-        problem_id: The problem of the running episode.
+        problem_id: Id of the running episode's problem; empty before the first episode.
     """
 
     env_id: str = ""

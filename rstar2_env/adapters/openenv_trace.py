@@ -25,10 +25,10 @@ _END = ("seed", "problem_id", "reward", "end", "answer", "correct", "answer_tags
 
 
 def training_trace(episode: Episode) -> TrainingTrace:
-    """Return the trace of an episode with tokens.
+    """Convert an episode to OpenEnv's ``TrainingTrace``.
 
     Args:
-        episode: An episode, as the rollout returns it.
+        episode: An episode with token ids, as the rollout returns it.
 
     Raises:
         ConfigurationError: The episode has no tokens, or it does not count (``unavailable``, cancelled, unusable): a
@@ -72,7 +72,7 @@ def training_trace(episode: Episode) -> TrainingTrace:
 
 
 def from_training_trace(trace: TrainingTrace) -> Episode:
-    """Return the episode of any trace; fields that the trace does not have keep their defaults.
+    """Convert a trace to an episode; fields of ``Episode`` that the trace does not have keep their defaults.
 
     Args:
         trace: The trace; each turn must begin with all tokens of the previous turn.

@@ -31,7 +31,7 @@ except ImportError as error:
 
 
 class SkyRLServed(BaseTextEnv):
-    """An environment of this package as skyrl-gym makes and plays it.
+    """Lets skyrl-gym create and play an environment of this package.
 
     Args:
         env_config: SkyRL's own configuration of the environment; not read.
@@ -112,7 +112,7 @@ def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) 
     """Return rows of a SkyRL data set: an empty prompt, which the environment fills, and the arguments of ``reset``.
 
     Args:
-        skyrl_id: The id that ``register`` gave.
+        skyrl_id: The id that was passed to ``register``.
         env: The environment that ``register`` was called with.
         count: Number of rows.
         seed: Different seeds give rows with different problems.

@@ -60,7 +60,7 @@ class Trajectory(ServedEnv):
         return self.text_of_calls(text), float(reward), jsonable(info)
 
     def record(self) -> dict[str, Any]:
-        """Return ``statuses``, ``injected``, ``turns`` and ``end`` of the episode so far, as JSON values."""
+        """Return the episode's ``statuses``, ``injected`` (each fault's status), ``turns`` and ``end`` so far."""
         return {
             "statuses": [str(status) for status in self.episode.statuses],
             "injected": [str(status) for status in self.episode.injected],

@@ -34,13 +34,13 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 
 
 def _refused_value(cause: Any) -> str:
-    """Return an ending for the message about a wrong argument: its value, if the value has a wrong type or range."""
+    """Return ", got VALUE." for the message about a wrong argument, or "" if ``cause`` does not contain one value."""
     found = cause.errors() if callable(getattr(cause, "errors", None)) else []
     return f", got {found[0]['input']!r}." if len(found) == 1 and "input" in found[0] else ""
 
 
 def _commands(error: Any) -> str:
-    """Return an ending for the message about an unknown command: the existing commands of the group."""
+    """Return a sentence with the group's commands for the message about an unknown command; "" for other errors."""
     known = getattr(error.ctx and error.ctx.command, "commands", {})
     return f" Known: {', '.join(known)}." if error.message.startswith("No such command") else ""
 
@@ -244,7 +244,7 @@ def example(line: str) -> str:
 
 
 def _bounds(ctx: typer.Context) -> AbstractContextManager[None]:
-    """Return a context in which code is imported only from where the user's arguments name it.
+    """Return a context in which code may be imported only from files and modules that the user's arguments name.
 
     With ``--trust``, files (such as a run's configuration) may name code to import too.
     """

@@ -61,7 +61,7 @@ def doctor_command(
     as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Check drivers, builds, variables, limits, sandbox and disk, and suggest a fix for each problem.
+    """Check drivers, installed builds, environment variables, limits, sandbox and disk; suggest a fix for each problem.
 
     Nothing is changed. Exits with 1 if a check has the result `problem`: training would fail or give wrong results.
     With `--prove`, the machine is also tested by computations, without a network; each part is ended at its time limit,

@@ -82,7 +82,7 @@ def launch_command(
         bool, typer.Option("--dry-run", help="Print the commands that would be started, and exit.")
     ] = False,
 ) -> None:
-    """Start servers and trainers, wait until they are ready, and stop them together.
+    """Start inference servers and, when they are ready, the training processes; stop all of them together.
 
     The output and the exit code are those of the trainer. Ctrl-C and SIGTERM are passed on to the trainer, which
     finishes its step and writes a checkpoint while the servers still run; a second signal stops it immediately. The

@@ -96,7 +96,8 @@ def sft_command(
 ) -> None:
     """Train a model on examples of tool use (traces), as a start for reinforcement learning.
 
-    The model learns only the text that the player wrote, not the prompts or the results of tools.
+    The model learns only the turns (the text of the model or agent that played), not the prompts or the results of
+    tools.
     """
     from rstar2_env.cli._command import flag
     from rstar2_env.core.files.config_file import naming_files, read_mapping

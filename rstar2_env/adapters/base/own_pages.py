@@ -24,8 +24,8 @@ class OwnPages:
 
     Args:
         app: The guarded application.
-        loopback: Whether the server listens on loopback only, where Host must name this machine. Otherwise the server
-            cannot know all names of this machine, so Origin must name the same host as Host.
+        loopback: Whether the server listens on loopback only; then the header Host must name this machine. Otherwise
+            the server cannot know all names of this machine, so the header Origin must name the same host as Host.
     """
 
     def __init__(self, app: Any, *, loopback: bool) -> None:

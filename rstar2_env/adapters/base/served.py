@@ -100,7 +100,8 @@ def start_of(row: Mapping[str, Any], adapter: str, also: str = "") -> tuple[int,
         also: Other columns that could select the problem, for the error message.
 
     Raises:
-        ConfigurationError: The row has neither, so the episodes of one group would get different problems.
+        ConfigurationError: The row has neither ``seed`` nor ``problem_id``, so the episodes of one group would get
+            different problems.
     """
     seed, problem_id = row.get("seed"), row.get("problem_id")
     if seed is None and problem_id is None:

@@ -40,7 +40,7 @@ class HarborEnv(ToolEnv):
         tasks: Folder of a task, or a folder that contains folders of tasks.
         skip_refused: Leave out tasks that the sandbox cannot play, instead of raising an error.
         full_reward: Minimum reward at which an episode counts as solved.
-        test_timeout_s: Maximum seconds of the tests; a task's own limit applies if it is lower.
+        test_timeout_s: Time limit of a task's tests, in seconds; the task's own limit applies if it is lower.
         sandbox: Name of a provider; or a dict of its options, with its name under ``"provider"``; or a ``Sandbox``
             with ``root_folders`` for these tasks. The provider must support sessions and ``root_folders``.
         limits: Resource limits of one command; a ``Limits`` or a dict of its fields.

@@ -79,7 +79,7 @@ class HarborTask:
         test_environment: Further variables of the tests.
         solution_environment: Further variables of the reference solution.
         packages: Python packages that the task's programs import, by their pip names.
-        test_timeout_s: Seconds that the tests may take.
+        test_timeout_s: Time limit of the tests, in seconds.
         metadata: The table ``[metadata]``.
     """
 

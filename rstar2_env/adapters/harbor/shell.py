@@ -173,7 +173,7 @@ class ShellTool(NotebookTool):
         """Run the tests of the task on the files as the commands left them.
 
         Args:
-            timeout_s: Maximum seconds of the tests; the task's own limit applies if it is lower.
+            timeout_s: Time limit of the tests, in seconds; the task's own limit applies if it is lower.
         """
         task, token = self._task, secrets.token_hex(16)
         assert task is not None
@@ -280,7 +280,11 @@ def _between(text: str, token: str) -> str:
 
 
 def _rewards(found: Mapping[str, str]) -> TaskRewards:
-    """Read the rewards as Harbor does: ``reward.json`` first, then ``reward.txt``."""
+    """Parse the rewards as Harbor does, from ``reward.json`` or else ``reward.txt``.
+
+    Args:
+        found: Contents of those of these files that exist, by file name; ``said`` is the end of the tests' output.
+    """
     name = next((one for one in ("reward.json", "reward.txt") if one in found), None)
     if name is None:
         said = found["said"].strip()

@@ -73,7 +73,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
 
 def problem_of(answer: Any) -> tuple[str, str] | None:
-    """Return ``None`` if a response did not fail; otherwise the reason and a cause.
+    """Return ``None`` if a response did not fail; otherwise an error message and the ``ServiceError.cause``.
 
     The cause is ``passing`` if a retry may succeed, otherwise "".
     """
