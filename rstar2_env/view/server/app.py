@@ -59,9 +59,7 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
     async def page(request: Request) -> Response:
         return files.respond(request)
 
-    def endpoint(
-        query: Callable[..., Any], *names: str, with_query: bool = False, postpones: bool = True
-    ) -> Endpoint:
+    def endpoint(query: Callable[..., Any], *names: str, with_query: bool = False, postpones: bool = True) -> Endpoint:
         """Create an HTTP endpoint that runs a query.
 
         Args:
