@@ -214,7 +214,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """Check that the agent can be pickled even midway through an episode, or that the function that makes it can be."""
+    """Check that the agent, even midway through an episode, or else the function that makes it, can be pickled."""
     env = harness.env()
     seed = harness.seeds[0]
     try:

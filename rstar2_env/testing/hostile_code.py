@@ -27,10 +27,10 @@ class HostileProgram:
 
     Attributes:
         name: A short description of the program.
-        expect: Values of the acceptable statuses.
+        expect: The acceptable statuses, as values of ``ToolStatus``.
         code: Source of the program.
         contains: Text that its standard output must contain.
-        absent: Text that its standard output must not contain.
+        absent: Texts that its standard output must not contain.
         max_wall_s: Upper bound of the outcome's ``wall_s``, in seconds. The default is shorter than the sleeps of child
             processes, for which a sandbox must not wait, and longer than a busy machine needs to end sixty processes.
     """

@@ -52,7 +52,7 @@ class StubSandbox(Sandbox):
     without a signal interrupts it. ``sessions`` holds the names of the live sessions.
 
     Raises:
-        ConfigurationError: A status that no sandbox returns (such as ``malformed``), or an empty plan.
+        ConfigurationError: The plan is empty, or has a status that no sandbox returns (such as ``malformed``).
     """
 
     def __init__(self, plan: SandboxPlan = ToolStatus.OK, *, wait_s: float = 0.0) -> None:

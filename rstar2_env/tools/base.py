@@ -29,7 +29,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
     def schema(self) -> dict[str, Any]:
-        """Return the function schema in the form of chat templates; a copy that the caller may change."""
+        """Return the function schema that chat templates expect, as a copy that the caller may change."""
         return {
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": _copied(self.parameters)},
@@ -121,7 +121,7 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool's schema."""
+        """The tool's name, description and argument schema."""
         ...
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:

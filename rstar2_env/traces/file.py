@@ -23,17 +23,17 @@ class TraceFile:
     Each line has the fields of ``Trace.record()``, and ``run``: the problems, seed and options of the trace.
 
     A resumed file becomes equal, line by line, to the file of an uninterrupted run. A new file without traces is
-    removed.
+    removed at the end of ``with``.
 
     Args:
         path: The file; its folder is made.
-        run: Source of the traces: problems, seed, options. A file of another run is not resumed.
-        resume: Resume an existing file, or start a new one.
-        overwrite: Replace an existing file.
+        run: Problems, seed and options of the run, in JSON values. A file with another ``run`` is not resumed.
+        resume: Continue the file if it exists.
+        overwrite: Replace the file if it exists.
 
     Attributes:
         records: Existing records of the file, in order.
-        next: Index (from 0) of the first problem that is not yet in the file.
+        next: Index (``Trace.index``) of the first trace that is not yet in the file.
 
     Raises:
         ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` is set, or it belongs to another

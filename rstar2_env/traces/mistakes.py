@@ -71,8 +71,8 @@ class _CallMistake:
 
     Attributes:
         statuses: Statuses that the tool may report.
-        in_program: Changes the program.
-        in_call: Changes the written call.
+        in_program: Changes the program; ``None`` leaves it unchanged.
+        in_call: Changes the written call; ``None`` leaves it unchanged.
     """
 
     statuses: frozenset[ToolStatus]
@@ -159,7 +159,7 @@ CALL_MISTAKES: Mapping[str, _CallMistake] = {
 
 
 def _without_tags(answer: str) -> str | None:
-    """Return only the text between the tags."""
+    """Return the text between an answer's tags; ``None`` if the answer has other text or no tags."""
     match = _TAGGED.fullmatch(answer)
     return None if match is None else match.group(2)
 

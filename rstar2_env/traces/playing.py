@@ -57,7 +57,8 @@ class TriesOptions(CheckedOptions):
         max_total_episodes: Largest number of episodes, including those of an interrupted run.
         max_total_tokens: Number of generated tokens after which no further episode begins, including those of an
             interrupted run.
-        worked: Which problems also get a trace from their worked solution.
+        worked: Problems that also get a trace from their worked solution: ``"none"``, ``"unsolved"`` (those without a
+            qualifying episode) or ``"all"``.
     """
 
     tries: int = option(8, least=1)
@@ -220,7 +221,7 @@ def _check_files(path: Path, *, resume: bool, overwrite: bool) -> None:
 def _worked(
     tasks: Iterable[Task], write: Callable[[list[Problem]], Generator[Trace, None, None]], tries: Sequence[ProblemTries]
 ) -> list[Trace]:
-    """Return the traces from worked solutions of tasks, with each problem's level of difficulty for the player."""
+    """Write traces from the worked solutions of the tasks' problems; add each problem's success rate and level."""
     starts = {task.problem.id: task for task in tasks if task.problem is not None}
     problems = [task.problem for task in starts.values() if task.problem is not None]
     if not problems:

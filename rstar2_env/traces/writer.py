@@ -135,7 +135,7 @@ def generate_traces(
     change which traces the other rates select.
 
     Args:
-        env: A Gymnasium id, your own code, or a class or function, as for ``make_env``; or an environment (further
+        env: A Gymnasium id, ``"./file.py:Name"``, a class or function, as for ``make_env``; or an environment (further
             environments are made from its ``spec``; the given environment stays open).
         problems: Problems, as for ``load_problems``.
         episodes: Number of traces to write, including dropped traces; ``None`` writes one for each problem of a finite

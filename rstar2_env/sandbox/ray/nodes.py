@@ -41,8 +41,8 @@ class ServerNode:
 
     Attributes:
         where: Id and address of the node.
-        actor: Ray's handle of the actor.
-        link: The fleet's connection to the node's server.
+        actor: Ray's handle of the actor that runs the server.
+        link: The connection of this process to the server.
     """
 
     where: RayNode
@@ -56,8 +56,8 @@ class Nodes:
     Args:
         options: The provider's options.
         token: Token that the servers require.
-        servers: The fleet's servers.
-        http: HTTP client of the fleet.
+        servers: Collection to which the servers of the nodes are added.
+        http: HTTP client for all servers.
     """
 
     def __init__(self, options: RayOptions, token: Secret, servers: FleetServers, http: httpx.AsyncClient) -> None:

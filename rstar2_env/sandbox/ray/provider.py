@@ -29,8 +29,9 @@ class RaySandbox(FleetSandbox):
     """Runs Python programs in local sandboxes on every node of a Ray cluster. Safe to call from any thread.
 
     Each node gets an actor with a sandbox server, which listens on the address of the node and requires a token that
-    this object generates. A call goes to the node with the fewest calls in flight per slot. Nodes that join the
-    cluster later are used too. If a node leaves, its calls in flight run again elsewhere, up to ``retries`` times.
+    this object generates. A call goes to the node with the fewest calls in flight, relative to its number of workers.
+    Nodes that join the cluster later are used too. If a node leaves, its calls in flight run again elsewhere, up to
+    ``retries`` times.
 
     Args:
         **options: See ``RayOptions``; may include options of the local sandboxes.

@@ -108,7 +108,7 @@ async def _read(request: Request, max_bytes: int) -> bytes:
 
 
 def _whole(digits: str) -> int:
-    """Convert digits to an integer; raise ``ValueError`` for a long one, whose conversion takes quadratic time."""
+    """Convert digits to an integer; raise ``ValueError`` for more than ``_MOST_DIGITS``, since that takes long."""
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"an integer has {len(digits)} digits; at most {_MOST_DIGITS} are accepted")
     return int(digits)

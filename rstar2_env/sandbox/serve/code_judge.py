@@ -176,7 +176,7 @@ def _invalid(where: list[Any], text: str) -> Response:
 
 
 def _id_of(named: dict[str, Any]) -> Any:
-    """Return the id of a submission or batch, or a new one."""
+    """Return the id that the client gave a submission or batch (``sub_id``); if it gave none, a new random id."""
     given = named.get("sub_id")
     return encodable(given) if isinstance(given, str) and given else given or secrets.token_hex(16)
 

@@ -24,14 +24,14 @@ class Metrics:
             help text.
 
     Attributes:
-        calls: Finished calls, by status.
-        started: Calls passed to the provider.
-        rejected: Refused calls.
-        repeated: Calls that were sent again under a known id, and did not run again.
-        cancelled: Calls that were ended because their outcomes were no longer needed.
-        unauthorized: Requests without the right token.
-        wait: Seconds that calls waited in the queue.
-        service: Seconds from the start of a call to its outcome.
+        calls: Counter of finished calls, by status.
+        started: Counter of calls passed to the provider.
+        rejected: Counter of refused calls.
+        repeated: Counter of calls that were sent again under a known id, and did not run again.
+        cancelled: Counter of calls that were ended because their outcomes were no longer needed.
+        unauthorized: Counter of requests without the right token.
+        wait: Histogram of the seconds that calls waited in the queue.
+        service: Histogram of the seconds from the start of a call to its outcome.
     """
 
     def __init__(self, gauges: Mapping[str, tuple[Callable[[], float], str]]) -> None:

@@ -43,7 +43,8 @@ class ServedCall:
         id: Id that the client chose.
         answer: Outcome or refusal of the call, encoded as a line of JSON; ``None`` until it is known, and again after
             it is forgotten.
-        outcome: The outcome, only while the watchers are notified; ``None`` if the call did not run.
+        outcome: The outcome, only while the functions that wait for it (watchers) are called; ``None`` at other times,
+            and if the call did not run.
     """
 
     def __init__(self, call_id: str, job: Job | None, arrived: float) -> None:

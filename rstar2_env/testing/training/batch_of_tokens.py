@@ -48,7 +48,7 @@ def drawn(seed: int, *, old: bool, groups: Sequence[int] = GROUPS) -> Any:
 
 
 def in_line(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Concatenate each column over several processes, as if one process had all rows."""
+    """Join the columns of several processes (one dict of columns each), as if one process had all rows."""
     return {name: np.concatenate([shard[name] for shard in shards]) for name in shards[0]}
 
 

@@ -70,7 +70,10 @@ class LossHarness:
 
 
 def declarations(harness: LossHarness) -> None:
-    """Check that ``needs`` is a frozenset of known needs, and ``policy_gradient`` a bool that fits it."""
+    """Check that ``needs`` is a frozenset of known needs, and ``policy_gradient`` a bool.
+
+    A term that applies to the environment's tokens must not declare ``policy_gradient``.
+    """
     term = harness.make()
     check_needs(term)
     declared = getattr(term, "policy_gradient", None)
@@ -104,7 +107,7 @@ def shape(harness: LossHarness) -> None:
 
 
 def needs_suffice(harness: LossHarness) -> None:
-    """Check that the term reads only the tensors that it declares; ``old``, too, must be declared."""
+    """Check that the term reads only tensors that every term gets or that it declares in ``needs``, such as ``old``."""
     term = harness.make()
     try:
         loss = term(harness.batch(term))

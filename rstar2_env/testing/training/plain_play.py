@@ -112,7 +112,11 @@ class PlainPlay:
         return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Record an episode. If it has over ``manner.chunk`` tokens after ``shared``, cut it and leave it open."""
+        """Record an episode whose first ``shared`` tokens existed before.
+
+        With ``manner.chunk``, the episode is cut after that many tokens of its first new turn, or at the end of that
+        turn, and is left open.
+        """
         turn = next((turn for turn in made.steps if turn.stop > shared), None)
         if manner.chunk is not None and made.available and turn is not None:
             stop = min(turn.stop, max(turn.start, shared) + manner.chunk)

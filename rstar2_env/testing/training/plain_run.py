@@ -21,7 +21,7 @@ class PlainRun:
 
     Args:
         steps: Optimizer steps of the run.
-        terms: Names of the loss terms with a coefficient, and their coefficients.
+        terms: Coefficients of the loss terms, by the term's name.
         reference: Whether there is a reference model.
         evaluates: Whether the run has evaluations.
     """
@@ -102,7 +102,7 @@ class PlainRun:
         self._did("reset_optimizer", None)
 
     def sft_step(self, conversations: Sequence[Any], *, learning_rate: float | None = None) -> float:
-        """Record an SFT step."""
+        """Record an SFT step on the conversations; return 1.0 as its loss."""
         require(len(conversations) > 0, f"at step {self.step}, it requests an SFT step without a conversation")
         self._did("sft_step", (copy.deepcopy(list(conversations)), learning_rate))
         return 1.0

@@ -126,7 +126,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that ``rows``, if defined, returns valid training rows: each has lists of one length and policy tokens."""
+    """Check that ``rows``, if defined, returns training rows whose lists are equally long, and some policy tokens."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return

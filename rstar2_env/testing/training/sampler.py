@@ -66,7 +66,7 @@ class SamplerHarness:
 
 
 def draws(harness: SamplerHarness) -> None:
-    """Check that ``draw(n)`` returns ``n`` starts with problems of the source or new problems, and ``draw(0)`` none."""
+    """Check that ``draw(n)`` returns ``n`` starts, whose problems the source contains or the sampler itself made."""
     for problems in harness.sources:
         sampler = harness.make(problems, 0)
         require(sampler.draw(0) == [], "draw(0) returned something")

@@ -90,7 +90,7 @@ def equal_rewards(harness: SelectorHarness) -> None:
 
 
 def purity(harness: SelectorHarness) -> None:
-    """Check that the choice depends only on group and generator, and changes no group and no global state."""
+    """Check that the choice depends only on group and random generator, and changes no group and no global state."""
     for case, group, keep in harness.cases():
         before = copy.deepcopy(group)
         with untouched(case):
@@ -100,7 +100,7 @@ def purity(harness: SelectorHarness) -> None:
 
 
 def settling(harness: SelectorHarness) -> None:
-    """Check that ``settled``, if defined, stays true as more episodes end, and is false before any episode ends."""
+    """Check that ``settled``, if defined, is false before any episode has ended, and stays true once it is true."""
     selector = harness.make()
     if not hasattr(selector, "settled"):
         return

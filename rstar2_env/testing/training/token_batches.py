@@ -104,7 +104,7 @@ def changed(tokens: Any, **tensors: Any) -> Any:
 def declared_batch(part: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
     """Make a micro-batch with the tensors that every part gets, and those that a part declares in ``needs``.
 
-    If the part does not declare ``old``, all its values are NaN, because a trainer does not compute it then.
+    If the part does not declare ``old``, all values of ``old`` are NaN, because a trainer would not compute it.
 
     Args:
         part: The loss term or correction that will read the micro-batch.

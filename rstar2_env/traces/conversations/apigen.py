@@ -20,7 +20,7 @@ from rstar2_env.traces.conversations.base import (
 
 
 def apigen(row: Mapping[str, Any]) -> list[Message]:
-    """Convert a row to a conversation; any text after the policy's last turn is dropped.
+    """Convert a row of APIGen-MT to a conversation; any text after the policy's last turn is dropped.
 
     Args:
         row: Has the keys ``system``, ``tools`` (JSON) and ``conversations`` (a list of turns with ``from`` and

@@ -30,7 +30,7 @@ _QUOTED = re.compile(r"""\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"
 
 
 def glaive(row: Mapping[str, Any]) -> list[Message]:
-    """Convert a row to a conversation; any text after the policy's last turn is dropped.
+    """Convert a row of Glaive's function calls to a conversation; any text after the policy's last turn is dropped.
 
     Args:
         row: Has the keys ``system`` and ``chat``, both texts.

@@ -20,7 +20,7 @@ _SYSTEM = "You write programs. Where the task asks for one in Python, pass it to
 
 
 def programs(row: Mapping[str, Any]) -> list[Message]:
-    """Convert a row to a conversation.
+    """Convert a row of Magicoder to a conversation that ends with a call of the Python tool.
 
     Args:
         row: Has the keys ``instruction`` and ``response``, or ``problem`` and ``solution``, and optionally ``lang``.

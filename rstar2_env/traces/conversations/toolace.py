@@ -24,7 +24,7 @@ _LONGEST = 20_000
 
 
 def toolace(row: Mapping[str, Any]) -> list[Message]:
-    """Convert a row to a conversation.
+    """Convert a row of ToolACE to a conversation.
 
     Args:
         row: Has the keys ``system`` and ``conversations``, a list of turns with ``from`` (``user``, ``assistant``,

@@ -92,7 +92,7 @@ def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """Compares parsed answers under one set of rules."""
+    """Compares parsed answers under one set of rules. A result ``None`` means that evaluation cannot decide."""
 
     rules: Rules
 
@@ -388,7 +388,7 @@ def _elements(items: list[Item]) -> list[Item]:
 
 
 def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
-    """Whether the brackets of two pairs agree; a closed end of an interval differs from an open one."""
+    """Whether gold and answer have the same brackets; required only of pairs such as ``(1, 2]``, possible intervals."""
     if len(gold.items) != 2 or isinstance(gold.items[0], BracketGroup) or "<" in (gold.open, answer.open):
         return True
     return gold.open == answer.open and gold.close == answer.close

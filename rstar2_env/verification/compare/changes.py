@@ -17,7 +17,9 @@ _CHANGES = frozenset({"change", "changes", "changed", "difference", "differ"})
 
 
 def without_changes(node: Node, question: str | None) -> Node:
-    """Return a tree with the value of each stated change in place of the statement.
+    """Replace each statement of a change in an answer, such as "sales fell by 8%", by the signed value of the change.
+
+    If the question does not ask for a change, or names two directions, the statement loses its value.
 
     Args:
         node: The tree of an answer.
@@ -43,7 +45,11 @@ def without_changes(node: Node, question: str | None) -> Node:
 
 @lru_cache(maxsize=256)
 def _direction_asked(question: str) -> int | None:
-    """Return the direction of a question for a change, 1 if it names none; ``None`` if it asks for no change."""
+    """Return the direction of change that a question asks for, as ``direction`` does; 1 if the change may be either.
+
+    Returns:
+        ``None`` if the question asks for no change, or names two directions.
+    """
     for clause in reversed(asking_clauses(question)):
         words = clause.lower().split()
         if found := {direction(word) for word in words} - {0}:

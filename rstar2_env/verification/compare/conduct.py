@@ -131,7 +131,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """Return the kinds of work in an answer, and those that can replace them in an equal answer (``_SAYS``)."""
+    """Return the kinds of work in an answer, and the kinds with which an equal answer can be written (``_SAYS``)."""
     found: set[str] = set()
     for part in walk(node):
         if isinstance(part, Big):

@@ -40,7 +40,7 @@ def on_load(notify: Callable[[str], None]) -> None:
 
 
 def load(name: str) -> Any:
-    """Import a library. On first use, call the callback of ``on_load``, so that the parent pauses the deadline."""
+    """Import a library. The first time, call the callback of ``on_load``, so that the parent pauses its deadline."""
     first = name not in _loaded
     if first and _notify is not None:
         _notify("loading")

@@ -103,7 +103,7 @@ class ZygoteLink:
 def _spawn(control: int, layers: Layers, scratch: str) -> int:
     """Start the zygote as a fresh interpreter with ``control`` as its descriptor 0; return its process id.
 
-    The zygote becomes pid 1 of a new pid namespace. Later forks of this process would join that namespace.
+    The zygote becomes pid 1 of a new pid namespace, which later forks of the calling process would join too.
     """
     plan, view = layers.plan, layers.view
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)

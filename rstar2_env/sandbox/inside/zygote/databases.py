@@ -28,7 +28,7 @@ def lock_databases_by_folders() -> None:
 
 
 def _use_folders(_: ModuleType) -> None:
-    """Make ``unix-dotfile`` the default in SQLite's library, which is found through the module ``_sqlite3``."""
+    """Make ``unix-dotfile`` the default file system layer of the SQLite library that the module ``_sqlite3`` uses."""
     with contextlib.suppress(AttributeError, OSError):  # a build that hides the functions
         library = ctypes.CDLL(getattr(sys.modules["_sqlite3"], "__file__", None))
         library.sqlite3_vfs_find.restype = ctypes.c_void_p

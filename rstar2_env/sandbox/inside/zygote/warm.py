@@ -70,7 +70,7 @@ def load(names: list[str], warmup: str) -> None:
 
 
 def fill_gaps() -> None:
-    """Occupy the free gaps in the memory of the preloaded modules, so that later allocations use other memory."""
+    """Fill the free gaps between the objects of the preloaded modules, so that later objects go to other pages."""
     atexit._clear()
     gc.collect()
     gc.disable()
@@ -84,7 +84,7 @@ def fill_gaps() -> None:
 
 
 def settle(plan: IsolationPlan, readable: list[str]) -> None:
-    """Prepare the memory layout for forking children. Call this last.
+    """Install the hooks of programs, and arrange memory so that children copy few pages. Call this just before forking.
 
     Args:
         plan: The active layers of isolation.

@@ -67,7 +67,7 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
         name: The variable.
         values: The values of the gold answer.
         stated: The conditions of the question and of the gold answer.
-        own: The conditions of the answer that name sets of numbers, such as ``k in N``; there N begins with 1.
+        own: The answer's own conditions that name sets of numbers, such as ``k in N``, in which N begins with 1.
     """
     about = [node for node in stated if symbols(node) == {name}]
     occurs = any(name in symbols(value) for value in values)
