@@ -60,7 +60,7 @@ class DemoOptions:
             overwrite: Replace the demonstration in the folder, instead of continuing it.
 
         Returns:
-            ``True`` if the folder holds a demonstration to continue, ``None`` if a new one starts.
+            ``True`` if the folder holds a demonstration to continue, otherwise ``None``.
 
         Raises:
             ConfigurationError: The folder holds something else, or cannot be written.

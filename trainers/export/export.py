@@ -110,7 +110,7 @@ def _asked(weights: Weights, merge: bool, dtype: str | None) -> dict[str, Any]:
 
 
 def _made(folder: Path, asked: dict[str, Any]) -> bool:
-    """Return whether the folder already holds the export whose record is ``asked``."""
+    """Return whether the folder already holds the same export: its record of source and options equals ``asked``."""
     try:
         return bool(json.loads((folder / RECORD).read_text("utf-8")) == asked)
     except (OSError, ValueError):

@@ -29,7 +29,7 @@ class Collapse(SavedAttributes, RunHook):
 
     Args:
         metric: The logged metric to watch; higher is better.
-        share: Share of the best value by which the mean must fall.
+        share: Share of the best mean by which the mean must fall.
         window: Number of logged values over which the mean is computed.
         patience: Number of consecutive means below the threshold after which the hook acts.
         action: ``"stop"`` writes a checkpoint and ends the run; ``"save"`` only writes a checkpoint; ``"warn"`` only

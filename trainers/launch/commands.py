@@ -99,7 +99,7 @@ def server(
             ``{port}`` and ``{size}`` are replaced.
         more: Further arguments of the program.
         developer: Whether to enable the developer endpoints, which give every client control over the server.
-        cuts: Whether requests truncate the distribution by top-p or top-k sampling.
+        cuts: Whether requests use top-p or top-k sampling, for which vLLM needs another model runner.
     """
     if program is None:
         words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]

@@ -86,7 +86,7 @@ class Supervisor:
 
 
 def _workers(pid: int) -> list[int]:
-    """Return the id of the one process to interrupt: the first that ``torchrun`` started, or the trainer itself.
+    """Return a list with the id of the process to interrupt: the first that ``torchrun`` started, or the trainer.
 
     ``torchrun`` reacts to a signal by ending its processes; if one of these processes is interrupted, all of them stop
     after the same step.

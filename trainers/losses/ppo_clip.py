@@ -15,8 +15,8 @@ from .tokens import RatioAnchor, RatioLevel, Tensor, Tokens, bounded_exp
 class PpoClip(Anchored, CheckedOptions):
     """-min(ratio A, clip(ratio, 1 - low, 1 + high) A): PPO (arXiv 1707.06347, equation 7).
 
-    The ratio of a sequence is GSPO's, exp(mean of the log-ratios) (arXiv 2507.18071), with bounds of about 3e-4 and
-    4e-4; the ratio of a turn is computed in the same way over the turn.
+    With ``level=sequence``, the ratio is GSPO's, exp(mean of the log-ratios) (arXiv 2507.18071); its bounds must be set
+    to about 3e-4 and 4e-4. The ratio of a turn is computed in the same way over the turn.
 
     Args:
         low: A ratio is clipped from below at 1 - low if the advantage is negative; ``None`` does not clip.

@@ -51,7 +51,10 @@ def _recorded(wrappers: str | list[Any]) -> list[str]:
 
 
 def code_name(made_by: Any) -> str:
-    """Return the name under which a file stores a class or function: ``module:Name`` if that can be imported."""
+    """Return the name under which a file stores a class or function.
+
+    It is ``module:Name`` if that can be imported, otherwise the bare name, such as that of a class in ``__main__``.
+    """
     name = getattr(made_by, "__qualname__", type(made_by).__qualname__)
     module = getattr(made_by, "__module__", "")
     return f"{module}:{name}" if module not in ("", "__main__") and name.isidentifier() else name

@@ -119,7 +119,7 @@ def rollout_seconds(
 
 
 def _weights_read(model: Architecture, rows: int) -> float:
-    """Return the bytes of weights in bfloat16 that a step reads; experts that no row uses are not read."""
+    """Return the bytes of bfloat16 weights that a decoding step of ``rows`` episodes reads, without unused experts."""
     if not model.experts:
         return 2.0 * model.matrix_parameters
     touched = 1 - (1 - model.active_experts / model.experts) ** rows

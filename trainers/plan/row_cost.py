@@ -34,7 +34,7 @@ _MASK = 1.5
 
 @dataclass(frozen=True, slots=True)
 class RowCost:
-    """Sizes of a model, from which the cost of a pass is estimated: how many tokens in separate rows cost the same.
+    """Estimates the time and memory of a training pass as a number of tokens in separate rows that cost the same.
 
     A layer keeps about 6 vectors of the model's width, 2 of the width of its queries, and 4 of the width of its
     feed-forward part for each token of its backward pass; see ``training_memory``.
@@ -61,7 +61,9 @@ class RowCost:
         return tokens + _PAIR * pairs / self.hidden
 
     def memory(self, spans: Sequence[tuple[int, int]]) -> float:
-        """Return the memory of a prefix tree, in tokens: its tokens, copied keys, values and queries, and masks.
+        """Return how many tokens in separate rows take as much memory as a prefix tree.
+
+        The tree keeps its tokens, copies of keys, values and queries, and masks.
 
         The masks are converted to tokens as if the model recomputed its layers: then a token needs the least memory, so
         the masks count most.

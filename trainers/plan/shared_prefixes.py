@@ -11,7 +11,7 @@ from .workload import Workload
 
 
 def pass_work(model: Architecture, work: Workload, lengths: NDArray[np.float64], prompt: int) -> tuple[float, float]:
-    """Return the tokens that one pass over the rows computes, and the pairs of a query and a key.
+    """Return the numbers of tokens and of query-key pairs that one pass over the rows computes.
 
     With ``share_prefixes``, the prompt of a group is computed once for each tree of its rows, if the time of such trees
     is below that of separate rows. Tokens and pairs of trees are multiplied by ``row_cost.OVERHEAD``. Shared prefixes

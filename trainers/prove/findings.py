@@ -82,7 +82,7 @@ def judged(part: str, note: str, figures: Sequence[ProofFigure]) -> PartFinding:
 
     Args:
         part: Name of the part.
-        note: Description of the work that ran; a problem's note names the figure instead.
+        note: Description of the work that ran; if a figure makes the finding a problem, its name replaces this note.
         figures: The measured figures.
     """
     wrong = [figure for figure in figures if figure.must and not figure.inside]

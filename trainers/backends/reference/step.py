@@ -90,10 +90,12 @@ def gradients(
         temperature: Temperature at which the rows were sampled.
         old: Log-probabilities of each row, (completion tokens,), under the weights that sampled the row; ``None`` uses
             the log-probabilities under the current weights.
-        old_means: Mean log-probability over the vocabulary at each completion token, under the weights of ``old``.
-        reference: Log-probabilities of each row under the reference model.
-        rng: Random generator for terms; each optimizer step of a run has its own.
-        embeddings: Embedding of each row under the weights that sampled it, (hidden,), for terms that compare rows.
+        old_means: Mean log-probability over the vocabulary at each completion token, under the weights of ``old``;
+            ``None`` means the current weights.
+        reference: Log-probabilities of each row under the reference model; ``None`` if no term needs them.
+        rng: Random generator for terms; each optimizer step of a run has its own. ``None`` uses the seed 0.
+        embeddings: Embedding of each row under the weights that sampled it, (hidden,); ``None`` if no term compares
+            rows.
 
     Returns:
         The loss, and the gradient of each parameter that has one.

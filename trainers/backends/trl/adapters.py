@@ -86,7 +86,7 @@ def adapted(
     keep: Callable[[PreTrainedModel], str],
     seed: int,
 ) -> PolicyModel:
-    """Continue or merge a trained adapter, depending on the options; see the module's docstring.
+    """Keep a trained adapter if it fits the LoRA options (see ``continues``); otherwise merge it into the weights.
 
     Args:
         base: The base model of the adapter; changed in place. If its weights are not loaded yet (they are on the device
@@ -153,7 +153,7 @@ def continues(found: LoraConfig, options: ModelOptions) -> bool:
 
 
 def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PolicyModel:
-    """Add a new adapter unless ``lora_rank`` is 0; it does not change the output before the first optimizer step.
+    """Add a new adapter unless ``lora_rank`` is 0; the model's output stays the same until the first optimizer step.
 
     Args:
         base: The model; changed in place.

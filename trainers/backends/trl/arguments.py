@@ -82,7 +82,8 @@ def run_arguments(config: TrainConfig, *, learning_rate: float, **sharding: Any)
 
     Args:
         config: Options of the run.
-        learning_rate: Peak learning rate: ``optim.learning_rate``, or the rate for the model's size if it is ``None``.
+        learning_rate: Peak learning rate: ``optim.learning_rate``, or if that is ``None``, the rate for the model's
+            size.
         **sharding: Fields that the run's sharding requires.
     """
     run, optim = config.run, config.optim

@@ -94,7 +94,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
     ) -> Any:
         """Return the loss of a pass: its labels' negative log-likelihood, divided by the number of labels in the batch.
 
-        A mixture of experts adds its load-balancing loss, weighted by the share of the pass in its batch.
+        A mixture of experts adds its load-balancing loss, weighted by the share of the batch's tokens in this pass.
         """
         given = {"input_ids": inputs["input_ids"], "labels": inputs["labels"], "fused_lm_head": True}
         if self.aux_loss_enabled:

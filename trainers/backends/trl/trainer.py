@@ -239,9 +239,10 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
             pending.store(computed, batch, rows, positions)
 
     def _store_old(self, pending: PendingRows) -> None:
-        """Store values that later updates need, under the weights that sampled the rollout; call it before any update.
+        """Compute and store the values under the weights that sampled the rollout; call it before any update.
 
-        The rows of the first update are skipped: its own forward pass computes them before the weights change.
+        They are the log-probabilities of the rows of all updates but the first, which computes its own, and the
+        embeddings of all rows, if a term needs them.
         """
         every = range(len(pending.rows))
 
@@ -256,7 +257,10 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
             self._store(pending, later, lambda model, batch: _old_values(score(model, batch, self.autocast)))
 
     def _prepared(self, pending: PendingRows, rows: Sequence[Row], step: int) -> list[Row]:
-        """Return the rows with the columns that terms compute from the whole optimizer batch; ``step`` seeds draws."""
+        """Return the rows with the columns that terms compute from the whole optimizer batch.
+
+        ``step`` seeds the random draws of the terms.
+        """
         found: dict[int, FloatArray] = {}
         for batch, values in self.score_rows(rows, lambda model, batch: score(model, batch, self.autocast).logp):
             found |= dict(zip(batch.rows, completion_values(values, batch, rows), strict=True))
@@ -316,7 +320,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
 
         Args:
             rows: The rows of this process.
-            every: Include rows without a gradient.
+            every: Include rows that have no gradient, as their advantage is 0 and all terms are policy gradients.
             **given: Arguments of ``lay_out``.
         """
         # A row without an advantage has no policy gradient, but it stays in the aggregation's counts.
@@ -416,7 +420,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log metrics; for an optimizer step, add this package's metrics of all processes instead of TRL's metrics.
 
-        The added metrics cover the time since the metrics of the last step.
+        The added metrics cover the time since those of the previous step were logged.
         """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}

@@ -88,7 +88,7 @@ def _exchange(trained: Mapping[str, nn.Parameter], values: Mapping[str, Tensor])
 
 
 def _kept(weights: nn.Parameter) -> Tensor:
-    """Return a parameter's values for ``_exchange``: a copy if it is sharded, else its own storage."""
+    """Return a parameter's current values, to restore later: a copy if it is sharded, else its own storage."""
     return weights.detach().clone() if isinstance(weights, DTensor) else weights.data
 
 

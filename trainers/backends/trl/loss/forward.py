@@ -30,7 +30,9 @@ Autocast = Callable[[], AbstractContextManager[None]]
 
 @dataclass(slots=True)
 class TokenScores:
-    """The results of a forward pass for each predicted token, (B, W - 1); 0 for tokens without a label.
+    """Results of a forward pass on B rows padded to W tokens; those of each predicted token are (B, W - 1).
+
+    They are 0 for tokens without a label.
 
     Attributes:
         logp: Log-probability of the token.
@@ -171,7 +173,10 @@ class ReferenceModel:
             self.model.to(device)
 
     def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
-        """Shard a copied reference model with FSDP2, like the policy; with adapters, save their initial values."""
+        """Shard a copied reference model with FSDP2, like the policy; with adapters, save their initial values.
+
+        ``compute`` is the precision of the forward pass.
+        """
         if self.model is None:
             self._adapters.follow(_plain(policy))
         else:

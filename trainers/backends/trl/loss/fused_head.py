@@ -59,7 +59,7 @@ class _LogProbs:
 
 
 def _selects(device: torch.device) -> bool:
-    """Whether the head computes only the tokens with a label; replaces TRL's check for Triton."""
+    """Whether the head skips tokens without a label: on a CPU, and where TRL itself does, which needs Triton."""
     return device.type == "cpu" or bool(utils._use_triton(device))
 
 

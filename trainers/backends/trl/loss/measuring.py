@@ -31,7 +31,8 @@ class PolicyMeasurer:
     Args:
         trainer: Runs the forward passes.
         encode: Converts text to token ids, without special tokens.
-        answer: Returns the gold answer of a problem by its id; ``None`` if no advantage needs one.
+        answer: Returns the gold answer of a problem by its id; the argument may be ``None`` if no advantage estimator
+            needs answers.
         temperature: Returns the current sampling temperature.
         prepare: Called before the passes; frees the memory of an engine.
 

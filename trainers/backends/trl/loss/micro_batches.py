@@ -29,8 +29,8 @@ class MicroBatch:
 
     A filler is a micro-batch without rows. It keeps the number of micro-batches equal on all processes.
 
-    ``ids``, ``labels`` and ``attention`` are (B, W); the other tensors hold one entry for each predicted token, (B, W -
-    1).
+    With B rows padded to W tokens, ``ids``, ``labels`` and ``attention`` are (B, W); the other tensors hold one entry
+    for each predicted token, (B, W - 1).
 
     Attributes:
         rows: Positions of the rows in the optimizer batch.

@@ -23,8 +23,8 @@ def pack(lengths: Sequence[int], budget: float, most_rows: float = math.inf) -> 
 
     Args:
         lengths: Number of tokens of each row.
-        budget: Maximum number of tokens in one micro-batch (rows times the longest); a longer row gets its own
-            micro-batch.
+        budget: Maximum number of tokens in one micro-batch, padding included (number of rows times the length of the
+            longest); a longer row gets its own micro-batch.
         most_rows: Maximum number of rows in one micro-batch.
 
     Returns:
@@ -43,7 +43,7 @@ def pack(lengths: Sequence[int], budget: float, most_rows: float = math.inf) -> 
 
 
 def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Raise the number of micro-batches to ``count``: halve the micro-batches with the most rows, then add fillers.
+    """Raise the number of micro-batches to ``count``: halve those with the most rows, then add empty ones.
 
     Splitting costs no time: other processes compute ``count`` micro-batches anyway, and a half is never wider than the
     whole.
@@ -82,13 +82,13 @@ def shared_lengths(rows: Sequence[Ids]) -> list[int]:
 
 
 def tree_tokens(rows: Sequence[Ids]) -> int:
-    """Return the number of tokens of the packed sequence of rows, which may be given in any order."""
+    """Return the number of tokens of rows, given in any order, if each shared prefix is counted once."""
     ordered = [rows[position] for position in by_prefix(rows)]
     return sum(map(len, ordered)) - sum(shared_lengths(ordered))
 
 
 def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[int]], list[int]]:
-    """Divide rows into prefix trees, and rows that are computed faster separately.
+    """Group rows with shared prefixes into trees, and set aside the rows that are computed faster without a tree.
 
     A tree takes no more memory than the largest micro-batch of the same rows without a tree. Times and memory are
     estimates from the numbers of tokens and of pairs in attention.

@@ -55,10 +55,10 @@ class BatchLayout:
         return self.passes * self.minibatches
 
     def divide(self, step: int, groups: Collection[int]) -> list[list[int]]:
-        """Return the groups of each optimizer step on a rollout, the first of which is step ``step``.
+        """Return the groups of each optimizer step on one rollout.
 
         Args:
-            step: The step, which together with ``seed`` determines the random order.
+            step: Number of the first optimizer step on it; together with ``seed`` it determines the random order.
             groups: The groups of all processes.
         """
         rng = np.random.default_rng([self.seed, step, 0])

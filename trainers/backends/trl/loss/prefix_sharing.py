@@ -129,7 +129,7 @@ class PrefixSharing:
         Args:
             policy: The policy with its fused head, as it is wrapped in training.
             device: Device of the models.
-            exact: Whether the models compute in float32, so that a smaller difference is tolerated.
+            exact: Whether the models compute in float32; the tolerated difference is then smaller.
         """
         for model in (policy, *self._models[1:]) if self.active else ():
             difference = _difference(model, device)

@@ -48,7 +48,10 @@ class HooksCallback(TrainerCallback):
                 hook.observe(outcomes)
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Pass episodes that were written to the run's folder to the hooks that read them; see ``ReadsEpisodes``."""
+        """Pass episodes that were written to the run's folder to the hooks that read them; see ``ReadsEpisodes``.
+
+        ``line`` is the line number of the first of them in the step's file, from 0.
+        """
         for hook in self._hooks:
             if isinstance(hook, ReadsEpisodes):
                 hook.wrote(split, step, line, entries)

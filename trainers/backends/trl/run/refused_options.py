@@ -144,10 +144,13 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 
 def check_trl_options(names: Iterable[str]) -> None:
-    """Refuse arguments that would have no effect or break the loss.
+    """Refuse options of ``optim.trl_options`` that would have no effect or break the loss.
+
+    Args:
+        names: Names of the options that are set.
 
     Raises:
-        ConfigurationError: An argument is refused; the message names the reason and the option to use instead.
+        ConfigurationError: An option is refused; the message names the reason and the option to use instead, if any.
     """
     for name in names:
         why, instead = REFUSED.get(name) or (REFUSED["use_vllm"] if name.startswith("vllm_") else ("", ""))

@@ -176,7 +176,10 @@ class TrlRunState:
         self._on_note(self.step, text)
 
     def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
-        """Take one optimizer step on conversations; the loss is the mean of -log p over the policy's tokens."""
+        """Take one optimizer step on conversations; the loss is the mean of -log p over the policy's tokens.
+
+        If ``learning_rate`` is ``None``, the step uses the current rate of the schedule.
+        """
         self._refuse_deepspeed("take an SFT step")
         trainer, ranks = self._trainer, self._trainer.ranks
         rows = [self._row(conversation) for conversation in conversations]

@@ -27,7 +27,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class TrainingState(TrainerCallback):
-    """Adds ``weights/change``, figures of the optimizer's state and ``memory/process_gib`` to the metrics of each step.
+    """Adds ``weights/change``, ``optimizer/...`` and ``memory/process_gib`` to the metrics of each step.
 
     Args:
         sums: Receives the metrics.
@@ -75,10 +75,10 @@ def _local(model: Any) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def _of_optimizer(optimizer: Any) -> tuple[float | None, float | None]:
-    """Return the update counter and the mean second moment in an optimizer's state; ``None`` for one it does not have.
+    """Return the number of updates and the mean second moment of a sample of an optimizer's weights.
 
-    Both are those of a sample of the weights. Every weight counts its own updates, and a resume can lose the state of
-    a part of the weights: the lowest count stands for all.
+    Either is ``None`` if the optimizer does not store it. Each weight has its own count of updates, and a resume can
+    lose the state of some weights, so the lowest count is returned.
     """
     states = [own for own in (getattr(optimizer, "state", None) or {}).values() if isinstance(own, dict)]
     sample = states[:: -(-len(states) // _STATES)] if states else []

@@ -26,7 +26,7 @@ def chosen_sharding(wanted: str | None, option: str = "run.sharding") -> Shardin
     accelerate's configuration requests.
 
     Args:
-        wanted: The option's value.
+        wanted: The option's value; ``None`` follows accelerate's configuration.
         option: The option's name, for error messages.
 
     Raises:

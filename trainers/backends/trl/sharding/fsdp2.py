@@ -30,7 +30,8 @@ def shard(policy: nn.Module, device: torch.device, compute: torch.dtype, *, trai
             the device "meta"; the first process then sends them its weights, unit by unit.
         device: Device of the shards.
         compute: Precision of the forward and backward pass; gradients are averaged in float32.
-        trained: Whether the policy is trained; otherwise its weights keep their precision.
+        trained: Whether the policy is trained, so that its trainable weights become float32; otherwise all weights keep
+            their precision.
 
     Raises:
         ConfigurationError: The model does not name its layer classes.
