@@ -52,7 +52,7 @@ def export_model(
             ``final``.
         merge: Merge a LoRA adapter into its base weights.
         dtype: ``float32``, ``bfloat16`` or ``float16``; ``None`` keeps the precision of the files.
-        push: Repository on the hub, ``ORG/NAME``.
+        push: Repository on the hub, ``ORG/NAME``; ``None`` only writes the folder.
         private: Make the repository private.
         update: Allow pushing to a repository that holds other files.
         overwrite: Replace another export in the folder.

@@ -37,7 +37,8 @@ class Guard(SavedAttributes, RunHook):
         low: Lower bound; ``None`` for no bound.
         high: Upper bound; ``None`` for no bound.
         patience: Number of consecutive logged values outside the bounds after which the hook acts.
-        action: ``"warn"`` only writes a note; ``"save"`` also requests a checkpoint; ``"stop"`` then ends the run.
+        action: ``"warn"`` only writes a note; ``"save"`` also requests a checkpoint; ``"stop"`` does both and ends the
+            run.
     """
 
     metric: str = "kl"

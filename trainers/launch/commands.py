@@ -96,7 +96,7 @@ def server(
         host: Address to listen on.
         at: Host name in the server's URL; if empty, ``host`` is used.
         program: Program to use instead of this interpreter's vLLM, such as a container; ``{model}``, ``{host}``,
-            ``{port}`` and ``{size}`` are replaced.
+            ``{port}`` and ``{size}`` (number of devices) are replaced. ``None`` runs vLLM.
         more: Further arguments of the program.
         developer: Whether to enable the developer endpoints, which give every client control over the server.
         cuts: Whether requests use top-p or top-k sampling, for which vLLM needs another model runner.

@@ -105,7 +105,7 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
     Args:
         file: A YAML, TOML or JSON file.
         settings: Options that override those of the file, as ``parse_options`` returns them:
-            ``{"stage1": {"steps": "3"}}``.
+            ``{"stage1": {"steps": "3"}}``; ``None`` for none.
 
     Raises:
         ConfigurationError: The file is not a pipeline; the message names the file, the stage and the field.

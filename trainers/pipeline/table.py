@@ -36,7 +36,10 @@ _NOTHING_LEFT = ("done", "skipped", "taken", "later")
 
 
 def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None = None) -> Tables:
-    """Return the plan of the whole pipeline or of a range of stages, without running or writing anything."""
+    """Return the plan of a pipeline, without running or writing anything.
+
+    ``begin`` and ``until`` are the first and the last stage of the run; see ``run_pipeline``.
+    """
     outlooks = list(look_at(run, begin=begin, until=until))
     costs = costs_of(run.plan, [one.made for one in outlooks])
     tasks = tasks_of(run)

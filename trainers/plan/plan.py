@@ -145,7 +145,7 @@ def make_plan(
         device: One device.
         gpus: Number of devices.
         work: The work of a step.
-        assume: Assumptions about hardware, software and episodes.
+        assume: Assumptions about hardware, software and episodes; ``None`` for the default ones.
         serve: Number of serving devices; 0 if all devices alternate between serving and training, ``None`` for the
             fastest number.
         tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.

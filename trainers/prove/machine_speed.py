@@ -17,7 +17,10 @@ _LIMITS = {torch.float32: 2e-3, torch.bfloat16: 2e-2}
 
 
 def kernels(model: str | None) -> PartFinding:
-    """Compare the device's matrix products, attention, normalization and log-softmax with float64 on the CPU."""
+    """Compare the device's matrix products, attention, normalization and log-softmax with float64 on the CPU.
+
+    ``model`` is not used.
+    """
     own, figures = device(), []
     generator = torch.Generator().manual_seed(0)
     for dtype in {torch.float32, precision()}:
@@ -46,7 +49,10 @@ _KERNELS: tuple[tuple[str, Callable[..., Tensor], tuple[tuple[int, ...], ...]], 
 
 
 def speed(model: str | None) -> PartFinding:
-    """Measure matrix products and copies, with the device's data sheet as the expected range."""
+    """Measure matrix products and copies, with the device's data sheet as the expected range.
+
+    ``model`` is not used.
+    """
     own, sizes, sheet = device(), scale(), known_device()
     left = torch.randn(sizes.side, sizes.side, device=own, dtype=precision())
     seconds = _fastest(lambda: left @ left)

@@ -286,7 +286,7 @@ def outcome(
 
     Args:
         before: Held-out figures before the first step; ``None`` without evaluation.
-        after: Held-out figures of the last evaluation.
+        after: Held-out figures of the last evaluation; ``None`` without evaluation.
         best_step: Step of the best weights; 0 for the initial weights, ``None`` without evaluation.
     """
     if before is None or after is None or best_step is None:

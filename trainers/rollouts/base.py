@@ -59,7 +59,7 @@ class Play(Protocol):
             start: Start of the episode.
             group: Position of its group among the starts of this call.
             member: Index of the episode in its group; this index and the group seed the policy's draws.
-            shown: Text shown to the policy instead of the user's message. Its first ``{question}``
+            shown: Text shown to the policy instead of the user's message, or ``None``. Its first ``{question}``
                 (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on with
                 the original message as the prompt: ``prompt_ids`` and ``messages`` contain that message, ``shown_ids``
                 and ``shown`` the text that was shown. The ``source`` of the episode is ``refined``, unless the text

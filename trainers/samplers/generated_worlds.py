@@ -31,8 +31,8 @@ class GeneratedWorlds(SavedAttributes):
 
     A cycle plays ``every`` rollouts in ``count`` configurations, drawn with equal chances, and then ``original``
     rollouts in the worlds themselves, whose success rates determine the next configurations. After the last cycle, only
-    the worlds are drawn from. The environment must accept problems of the worlds: ``env=rstar2/Countdown-v0`` and
-    ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
+    the worlds are drawn from. The environment must accept problems of the worlds. Example:
+    ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
 
     Rule: a world gets a number of configurations in proportion to its failure rate. If it had none in the last cycle,
     the new ones are spread evenly from the easiest to the hardest values. Otherwise, each is a configuration of the

@@ -245,7 +245,7 @@ class Collector:
             raise
 
     def _connected(self, ranks: Together) -> LocalQueue:
-        """Return the queue; processes that share one connect in their first step."""
+        """Return the queue of the run; the first call creates it and, with ``one_queue``, connects the processes."""
         if self._queue is None:
             services, options = self._services, self._options
             self._queue = make_queue(

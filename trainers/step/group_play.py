@@ -165,10 +165,10 @@ class GroupPlay:
         return self._player.decode(ids)
 
     def name_parents(self, groups: Sequence[Sequence[Episode]]) -> None:
-        """Set ``parent`` of each branch: the parent's position in the group that the part returned, and the token.
+        """Set ``parent`` of each branch: the parent's position in its group, and the number of tokens that they share.
 
         If the part did not return the parent, ``parent`` names the earlier episode of the group that shares the most
-        tokens with the branch through common ancestors; -1 if there is none.
+        tokens with the branch through common ancestors; the position is -1 if there is none.
 
         Args:
             groups: The groups that the part returned.
@@ -281,9 +281,9 @@ class GroupPlay:
             self._queue.group_ended()
 
     def _in_order(self, ended: Mapping[EpisodeKey, Episode]) -> list[Episode | None]:
-        """Sort a group for its selector: members by number, then branches; ``None`` stands for a missing member.
+        """Sort a group for its selector: unbranched episodes by number, ``None`` for a missing one, and then branches.
 
-        If the last members are missing, branches take their places: one ``None`` is left out for each branch.
+        If ``None`` would stand at the end of the unbranched episodes, each branch takes the place of one ``None``.
         """
         whole = [ended.get((member,)) for member in range(self._size)]
         branches = [episode for key, episode in sorted(ended.items()) if len(key) > 1]

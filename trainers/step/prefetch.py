@@ -129,7 +129,7 @@ class Prefetch(Generic[B, S]):
     def updated(self, step: int, *, between: bool = True) -> Iterator[None]:
         """Context manager that syncs the current weights first, and at its end starts the batches that may use them.
 
-        With ``drain``, nothing is collected inside the context.
+        Without ``carry``, nothing is collected inside the context.
 
         Args:
             step: Number of optimizer steps so far.

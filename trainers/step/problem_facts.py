@@ -33,8 +33,8 @@ def about_problems(source: ProblemSource | None) -> ExtraKeys:
         source: The problems of the environment that played the episodes.
 
     Returns:
-        ``problem_source`` and ``difficulty``, each empty if the problem does not have it, and ``gold``, which is
-        ``None`` if it is longer than ``MOST_GOLD``.
+        A function that returns the keys ``problem_source`` and ``difficulty``, each empty if the problem does not have
+        it, and ``gold``, the gold answer, which is ``None`` if it has more than ``MOST_GOLD`` characters.
     """
 
     @functools.lru_cache(_REMEMBERED)

@@ -44,6 +44,8 @@ def base_of(policy: nn.Module) -> PreTrainedModel:
 def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
     """Return the configuration of the adapter in a folder or hub model; ``None`` if it holds no adapter.
 
+    ``revision`` is the branch, tag or commit on the hub; ``None`` means the default branch.
+
     Raises:
         ConfigurationError: The adapter is not a LoRA adapter, or its configuration cannot be read.
     """

@@ -27,7 +27,8 @@ def make_player(
         split: The split to play.
         engine: Generates the turns.
         chat: Renders conversations.
-        stale_engine: The engine with older weights, if the run has one.
+        stale_engine: The engine with older weights, from which the rollout part samples some turns; ``None`` if no turn
+            uses them.
     """
     rollout = config.rollout
     value = partial(getattr, rollout) if split == "train" else config.in_evaluation
@@ -57,7 +58,7 @@ def env_factory(config: TrainConfig, split: Split, overriding: Mapping[str, Any]
     Args:
         config: Options of the run.
         split: The split to play.
-        overriding: Environment options that override the run's own.
+        overriding: Environment options that override the run's own; ``None`` for none.
     """
     wrappers = config.rollout.wrappers if split == "train" else config.eval.wrappers
     return partial(make_env, config.rollout.env, wrappers=wrappers, **{**_options(config, split), **(overriding or {})})

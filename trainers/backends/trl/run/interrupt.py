@@ -83,7 +83,8 @@ class Stopping(TrainerCallback):
         """Context manager for a rollout, which a signal abandons if the run has a single process.
 
         Args:
-            collector: Restored to its state before the rollout if the rollout is abandoned or fails.
+            collector: Restored to its state before the rollout if the rollout is abandoned or fails; ``None`` restores
+                nothing.
 
         Raises:
             RolloutAbortedError: A signal arrived before the end of the rollout.

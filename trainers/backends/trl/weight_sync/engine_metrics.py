@@ -11,7 +11,10 @@ from ....step.sums import Sums
 
 
 def stats_of(engine: Any) -> EngineStats | None:
-    """Return the counters of an engine, or of all engines of a scheduler; ``None`` if any engine lacks them."""
+    """Return the counters of an engine, or the totals of a ``Scheduler``'s engines.
+
+    The result is ``None`` if an engine has no counters or cannot be reached.
+    """
     try:
         found = [one.stats() for one in getattr(engine, "engines", [engine]) if hasattr(one, "stats")]
     except ServiceError:
@@ -35,8 +38,8 @@ def add_engine_metrics(
 
     Args:
         sums: Receives the metrics.
-        before: Counters at the beginning of the rollout.
-        after: Counters at the end of the rollout.
+        before: Counters at the beginning of the rollout; ``None`` if the engine has none, so that nothing is added.
+        after: Counters at the end of the rollout, in the same form.
         seconds: Duration of the rollout.
         first: Whether this is the first process. Only the first adds to the counts, so that sums over processes are
             divided by the number of steps.
