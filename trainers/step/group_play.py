@@ -283,7 +283,7 @@ class GroupPlay:
     def _in_order(self, ended: Mapping[EpisodeKey, Episode]) -> list[Episode | None]:
         """Sort a group for its selector: unbranched episodes by number, ``None`` for a missing one, and then branches.
 
-        If ``None`` would stand at the end of the unbranched episodes, each branch takes the place of one ``None``.
+        If the last unbranched episodes are missing, each branch takes the place of one ``None``.
         """
         whole = [ended.get((member,)) for member in range(self._size)]
         branches = [episode for key, episode in sorted(ended.items()) if len(key) > 1]
