@@ -24,7 +24,12 @@ from ._chain import CONCLUDE, PROMISE, RIGHT, ChainWorld, ThoughtChain, promise
 
 
 class ValuedWorld(ChainWorld):
-    """Search space of reasoning chains: a process model checks each step, and a value model rates each state."""
+    """Search space of reasoning chains: a value model rates each state, and a process model checks each step.
+
+    Attributes:
+        valued_by: Makes requests to the value model.
+        checked_by: Makes requests to the process model; ``None`` checks no steps.
+    """
 
     valued_by: Asked
     checked_by: Asked | None

@@ -12,7 +12,12 @@ T = TypeVar("T")
 
 
 def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
-    """Return a reader that accepts values of a type, described by ``what`` in errors; a bool is not a number."""
+    """Return a function that returns a value of a type unchanged, and raises an error for any other value.
+
+    Args:
+        kind: The type, or several types; a bool is accepted only for ``bool``.
+        what: Description of the expected value, for the error message.
+    """
     kinds = frozenset(kind if isinstance(kind, tuple) else (kind,))
 
     def read(value: Any) -> T:
@@ -27,17 +32,17 @@ def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any
 
 
 def or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    """Return a reader that accepts ``null`` and all values that ``read`` accepts."""
+    """Return a function that reads ``null`` as ``None``, and any other value with ``read``."""
     return lambda value: None if value is None else read(value)
 
 
 def list_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
-    """Return a reader that accepts lists whose items ``read`` accepts."""
+    """Return a function that reads a list, each item with ``read``."""
     return lambda value: [read(item) for item in _list(value)]
 
 
 def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
-    """Return a reader that accepts JSON objects whose values ``read`` accepts."""
+    """Return a function that reads a JSON object, each of its values with ``read``."""
     return lambda value: {text(name): read(item) for name, item in mapping(value).items()}
 
 

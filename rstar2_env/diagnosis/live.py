@@ -29,7 +29,7 @@ checks have computed are kept (``StepData.once``), so that findings still cover 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A finding that has appeared or ended since the last examination."""
+    """A finding that has appeared since the last examination, or with ``ended``, one that has ended since then."""
 
     finding: Finding
     ended: bool

@@ -87,7 +87,13 @@ class EpisodeDigest:
 
 @dataclass(slots=True)
 class StepData:
-    """The figures of one step, and the episodes that were played for the step."""
+    """The data of one step.
+
+    Attributes:
+        number: Number of the step.
+        figures: The figures of the step, by name.
+        episodes: The episodes that were played for the step.
+    """
 
     number: int
     figures: dict[str, float] = field(default_factory=dict)

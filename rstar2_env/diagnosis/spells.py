@@ -21,7 +21,7 @@ class Spell:
         since: First step of the spell.
         until: Last step of the spell; ``None`` if the spell lasts to the last step of the figure.
         values: The values of the figure from the first to the last step of the spell.
-        task: The task to whose episodes the figure is restricted; empty if it covers all episodes.
+        task: The only task whose episodes the figure covers; empty if it covers all episodes.
     """
 
     since: int
@@ -50,7 +50,8 @@ def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: 
 
     A spell begins and ends with points at which the condition holds. In between, single points may fail it, because a
     noisy figure crosses a threshold now and then, and a fault may act at every second step. The condition must hold
-    for the mean of the spell as well, so that a few low values over many high ones are not a spell.
+    for the mean of the spell as well, so that values just beyond a threshold and values far on its other side do not
+    form a spell.
 
     Args:
         points: Steps with their values, ascending.
@@ -71,7 +72,14 @@ def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: 
 
 
 def _begin(points: Sequence[FigurePoint], met: Sequence[bool], stop: int, holds: Callable[[float], bool]) -> int:
-    """Return the place at which the spell begins that ends before ``stop``."""
+    """Return the index in ``points`` of the first point of the spell whose last point is ``points[stop - 1]``.
+
+    Args:
+        points: Steps with their values, ascending.
+        met: Whether the condition holds at each point.
+        stop: Index after the last point; the result is ``stop`` if there is no spell.
+        holds: Function that returns whether the condition holds for a value.
+    """
     start = at = stop
     total = 0.0
     while at and start - at <= LEAST and (met[at - 1] or (at >= 2 and met[at - 2])):
@@ -218,7 +226,14 @@ def frequent(
 
 
 def _latest(steps: Sequence[tuple[int, int, int]]) -> list[FigurePoint]:
-    """Return the share of hits over the latest steps that have at least ``_TASK_EPISODES`` episodes together."""
+    """Return, for each step, the share of episodes that meet a condition, over this step and the steps before it.
+
+    The range is as short as possible, but has at least ``LEAST`` steps and ``_TASK_EPISODES`` episodes; steps before
+    which there are too few are left out.
+
+    Args:
+        steps: For each step, its number, the number of episodes that meet the condition, and the number of episodes.
+    """
     found: list[FigurePoint] = []
     start = hits = total = 0
     for at, (number, own_hits, own_total) in enumerate(steps):

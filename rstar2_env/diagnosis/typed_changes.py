@@ -105,7 +105,7 @@ def _of_part(run: RunRecord, kind: str, *rest: str) -> Any:
 
 
 def _own(run: RunRecord, name: str) -> float | None:
-    """Return an option's number in a run; ``None`` if it has none.
+    """Return the numeric value of an option in a run; ``None`` if the value is unknown or not a number.
 
     If the options do not include the learning rate, its largest recorded value is returned.
     """

@@ -37,7 +37,15 @@ _SAME_LINE = "The program must start on the line after ```python. Nothing was ru
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A fence of Python or of output, from ``start`` to ``end``; ``code`` is ``None`` if nothing can be run."""
+    """A Python or ``output`` fence in a turn.
+
+    Attributes:
+        start: Position of the fence in the turn.
+        end: Position after the fence.
+        output: Whether it is an ``output`` fence.
+        code: The program; ``None`` if there is nothing to run.
+        fault: Reason why the fence is a malformed call; empty if it is not.
+    """
 
     start: int
     end: int

@@ -20,7 +20,13 @@ from rstar2_env.sandbox.job import Capability
 
 @dataclass(frozen=True)
 class Gpu(CheckedOptions):
-    """One accelerator; ``arch`` is ``"gfx942"``, ``"sm_90"``, ..."""
+    """One accelerator.
+
+    Attributes:
+        name: Name of the model, such as ``AMD Instinct MI300X``.
+        arch: Architecture, such as ``gfx942`` or ``sm_90``.
+        memory_bytes: Size of its memory.
+    """
 
     name: str
     arch: str = ""
@@ -29,13 +35,25 @@ class Gpu(CheckedOptions):
 
 @dataclass(frozen=True)
 class System(CheckedOptions):
-    """The machine and its operating system; ``kernel``, ``distribution``, ``python`` and ``glibc`` are versions."""
+    """The machine and its operating system.
+
+    Attributes:
+        kernel: Version of the kernel.
+        distribution: Name and version of the distribution.
+        python: Version of Python.
+        glibc: Version of glibc; empty for another C library.
+        cpus: Number of CPU cores that this process can use.
+        memory_bytes: Size of the main memory.
+        container: Whether the process runs in a Docker or Podman container.
+        numa_nodes: Number of NUMA nodes.
+        numa_balancing: Whether the kernel moves memory between NUMA nodes; ``None`` if unknown.
+    """
 
     kernel: str = ""
     distribution: str = ""
     python: str = ""
-    glibc: str = ""  # empty for another C library
-    cpus: int = 1  # cores that this process can use
+    glibc: str = ""
+    cpus: int = 1
     memory_bytes: int = 0
     container: bool = False
     numa_nodes: int = 1
@@ -44,27 +62,46 @@ class System(CheckedOptions):
 
 @dataclass(frozen=True)
 class Driver(CheckedOptions):
-    """The accelerators, as the drivers of the kernel report them."""
+    """The accelerators, as the drivers of the kernel report them.
 
-    vendor: str = ""  # "amd", "nvidia", or empty without an accelerator
+    Attributes:
+        vendor: ``amd``, ``nvidia``, or empty without an accelerator.
+        version: Version of the driver.
+        rocm: Version of the ROCm installation in ``/opt/rocm``; empty without one.
+        devices: The accelerators.
+        nodes: For each required file in ``/dev``, whether this process can read and write it.
+        groups: Names of the user groups of this process.
+    """
+
+    vendor: str = ""
     version: str = ""
-    rocm: str = ""  # version of the ROCm installation in /opt/rocm
+    rocm: str = ""
     devices: tuple[Gpu, ...] = ()
-    nodes: dict[str, bool] = field(default_factory=dict)  # for each required file in /dev, whether it can be used
-    groups: tuple[str, ...] = ()  # groups of this process
+    nodes: dict[str, bool] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Torch(CheckedOptions):
-    """The installed torch, as reported by a new interpreter; ``hip`` and ``cuda`` are the versions of its build."""
+    """The installed torch, as reported by a new interpreter.
+
+    Attributes:
+        version: Version of torch; empty if it is not installed.
+        hip: Version of HIP that torch was built with; empty without HIP.
+        cuda: Version of CUDA that torch was built with; empty without CUDA.
+        archs: Architectures for which torch has kernels.
+        devices: The accelerators that torch sees.
+        bf16: Whether torch supports bfloat16 on them.
+        error: Reason why torch cannot be loaded; empty if it can.
+    """
 
     version: str = ""
     hip: str = ""
     cuda: str = ""
-    archs: tuple[str, ...] = ()  # architectures with kernels
-    devices: tuple[Gpu, ...] = ()  # visible accelerators
+    archs: tuple[str, ...] = ()
+    devices: tuple[Gpu, ...] = ()
     bf16: bool = False
-    error: str = ""  # reason if torch cannot be loaded
+    error: str = ""
 
     @property
     def build(self) -> str:
@@ -76,22 +113,39 @@ class Torch(CheckedOptions):
 
 @dataclass(frozen=True)
 class Vllm(CheckedOptions):
-    """The installed vLLM, according to its files; it is not imported."""
+    """The installed vLLM, according to its files; it is not imported.
+
+    Attributes:
+        version: Version of vLLM; empty if it is not installed.
+        build: ``rocm``, ``cuda``, ``cpu`` or ``unknown``; empty if vLLM is not installed.
+    """
 
     version: str = ""
-    build: str = ""  # "rocm", "cuda", "cpu" or "unknown"
+    build: str = ""
 
 
 @dataclass(frozen=True)
 class ProcessLimits(CheckedOptions):
-    """Limits of this process, of its user and of its control group; -1 means no limit."""
+    """Limits of this process, of its user and of its control group; -1 means no limit.
 
-    shm_bytes: int = 0  # size of /dev/shm
+    Attributes:
+        shm_bytes: Size of ``/dev/shm``.
+        files: Number of open files.
+        locked_bytes: Size of locked memory.
+        stack_bytes: Size of the stack.
+        processes: Number of processes of the user.
+        cgroup: Version of control groups, 1 or 2; 0 without control groups.
+        cgroup_memory_bytes: Memory of the control group.
+        cgroup_cpus: Number of CPU cores of the control group.
+        cgroup_pids: Number of processes of the control group.
+    """
+
+    shm_bytes: int = 0
     files: int = -1
     locked_bytes: int = -1
     stack_bytes: int = -1
     processes: int = -1
-    cgroup: int = 0  # version of control groups, 0 without
+    cgroup: int = 0
     cgroup_memory_bytes: int = -1
     cgroup_cpus: float = -1.0
     cgroup_pids: int = -1
@@ -99,7 +153,12 @@ class ProcessLimits(CheckedOptions):
 
 @dataclass(frozen=True)
 class SandboxState(CheckedOptions):
-    """The layers of the local sandbox, or the reason why it does not start."""
+    """State of the local sandbox.
+
+    Attributes:
+        layers: Its layers of isolation, and whether each is active.
+        error: Reason why the sandbox does not start; empty if it does.
+    """
 
     layers: tuple[Capability, ...] = ()
     error: str = ""
@@ -107,14 +166,24 @@ class SandboxState(CheckedOptions):
 
 @dataclass(frozen=True)
 class Folder(CheckedOptions):
-    """The folder for runs, or its nearest existing parent, with the state of its disk and clock."""
+    """The folder for runs, or its nearest existing parent, with the state of its disk and of the clocks.
+
+    Attributes:
+        path: The folder.
+        writable: Whether this process can create a file in it.
+        filesystem: Type of its file system, such as ``ext4`` or ``nfs``; empty if unknown.
+        free_bytes: Free space on its disk.
+        ahead_s: Seconds by which the clock of the file system is ahead of this machine's clock.
+        synchronized: Whether a time service synchronizes this machine's clock; ``None`` if unknown.
+        year: Current year on this machine's clock (UTC); 0 if unknown.
+    """
 
     path: str = ""
     writable: bool = True
     filesystem: str = ""
     free_bytes: int = 0
-    ahead_s: float = 0.0  # clock of the folder's files minus clock of this machine
-    synchronized: bool | None = None  # whether a time service synchronizes the clock
+    ahead_s: float = 0.0
+    synchronized: bool | None = None
     year: int = 0
 
 
@@ -122,8 +191,16 @@ class Folder(CheckedOptions):
 class MachineState(CheckedOptions):
     """The hardware, software, limits and environment variables of a machine.
 
-    ``packages`` holds the versions of further packages, by name. ``environment`` holds the environment variables that
-    affect training, without keys and tokens.
+    Attributes:
+        system: The machine and its operating system.
+        driver: The accelerators, as the kernel's drivers report them.
+        torch: The installed torch.
+        vllm: The installed vLLM.
+        packages: Versions of further packages, by name.
+        environment: The environment variables that affect training, without keys and tokens.
+        bounds: Limits of the process, its user and its control group.
+        sandbox: State of the local sandbox.
+        folder: The folder for runs.
     """
 
     system: System = field(default_factory=System)

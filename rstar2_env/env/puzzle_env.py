@@ -79,7 +79,7 @@ class PuzzleEnv(FamilyEnv):
         sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
         max_turns: Maximum turns of the policy; by default 10 with the tool, else 1.
-        **options: The knobs of the family, and all other options of ``ToolEnv``.
+        **options: The family's difficulty options ("knobs"), and all other options of ``ToolEnv``.
 
     Raises:
         ConfigurationError: An option is out of its range, or both knobs and ``problems`` are given.

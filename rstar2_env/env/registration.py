@@ -34,7 +34,8 @@ def register_env(env_id: str, part: Any, **options: Any) -> Any:
         part: A ``ToolEnv`` (or the class of any text environment, or a function that creates one), a ``Puzzle`` or a
             ``Game``. A ``Puzzle`` or ``Game`` must be at the top level of its module; its environment's class is added
             to the same module.
-        **options: Default arguments that this id passes to ``part``; a ``Puzzle`` and a ``Game`` have knobs instead.
+        **options: Default arguments that this id passes to ``part``; not for a ``Puzzle`` or a ``Game``, whose fields
+            have their own defaults.
 
     Returns:
         The environment's class: ``part`` itself, or the class created for the ``Puzzle`` or the ``Game``.

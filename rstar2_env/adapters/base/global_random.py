@@ -18,7 +18,7 @@ _LOCK = threading.RLock()
 
 
 class GlobalRandom:
-    """Private random states that temporarily replace the global random states."""
+    """Private random states that temporarily replace the global states of ``random`` and ``numpy.random``."""
 
     def __init__(self) -> None:
         self._own: tuple[Any, Any] | None = None

@@ -97,7 +97,7 @@ def start_of(row: Mapping[str, Any], adapter: str, also: str = "") -> tuple[int,
     Args:
         row: The row; ``seed`` or ``problem_id`` selects the problem.
         adapter: Name of the module of ``rstar2_env.adapters`` whose ``rows`` makes such rows.
-        also: Other columns that could select the problem, for the error message.
+        also: Other columns that could select the problem, for the error message ("question and answer, ").
 
     Raises:
         ConfigurationError: The row has neither ``seed`` nor ``problem_id``, so the episodes of one group would get

@@ -115,7 +115,10 @@ def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
 
 
 def _within_text(text: str) -> list[Any]:
-    """Return the text's JSON value; for other texts, every text in it that may be a part: list items, option values."""
+    """Return a list with the text's JSON value, or, if it is not JSON, with every text in it that may name a part.
+
+    Such texts are the text itself, the items of a list, and the value of an option.
+    """
     with contextlib.suppress(ValueError, RecursionError):
         return [json.loads(text)]
     option = _OPTION.fullmatch(text)

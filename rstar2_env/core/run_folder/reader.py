@@ -37,7 +37,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint of a run: its step, its folder, and the other keys of the event that recorded it."""
+    """A checkpoint of a run.
+
+    Attributes:
+        step: Optimizer step after which it was written.
+        path: Folder of the checkpoint.
+        more: Other keys of the event that recorded it.
+    """
 
     step: int
     path: Path

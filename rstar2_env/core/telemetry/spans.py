@@ -82,7 +82,7 @@ _recorder: Records | None = None
 
 
 def use(recorder: Records | None) -> None:
-    """From now on, create all spans and metrics with ``recorder``, in every thread of the process."""
+    """From now on, create all spans and metrics with ``recorder``, in every thread; ``None`` turns telemetry off."""
     global _recorder
     _recorder = recorder
 

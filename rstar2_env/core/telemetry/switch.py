@@ -66,7 +66,8 @@ def recording(
     Args:
         tracers: Your own tracer provider, which stays open; if it is given, the environment variables are not read.
         meters: Your own meter provider; if only ``tracers`` is given, no metrics are recorded.
-        content: Whether to record texts; ``None`` reads the environment variable ``CONTENT``.
+        content: Whether to record texts; ``None`` lets the environment variable
+            ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` decide.
 
     Raises:
         ConfigurationError: ``RSTAR2_OTEL`` has an unknown value, or a variable requests an unsupported protocol or

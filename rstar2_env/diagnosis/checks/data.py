@@ -51,10 +51,14 @@ def _number_drawn(step: StepData) -> int:
 
 
 def _met_by_chance(drawn: int, different: int) -> float:
-    """Return the probability that a new problem of the family occurs among problems that were drawn, by chance.
+    """Return the probability that a random problem of a family is one of the problems that were drawn from it.
 
-    If problems with different ids have the same text, the family is small. Of ``drawn`` uniform draws from a family,
-    ``different`` are expected to differ; the family's size follows by bisection.
+    The size of the family is estimated: it is the size at which ``drawn`` uniform draws are expected to yield
+    ``different`` distinct texts.
+
+    Args:
+        drawn: Number of problems that were drawn, with repetitions.
+        different: Number of distinct texts among them; if no text repeats, the result is 0.
     """
     if different >= drawn:
         return 0.0

@@ -60,7 +60,10 @@ def _calls(step: StepData) -> dict[int, tuple[int, int]]:
 
 
 def _chance(labelled: int, calls: int, rate: float) -> float:
-    """Return an upper bound of the probability that at most so many calls are labelled (Chernoff); exact for none."""
+    """Return an upper bound of the probability that at most ``labelled`` of ``calls`` calls are labelled as injected.
+
+    Each call is labelled with probability ``rate``. The bound is Chernoff's; it is exact if ``labelled`` is 0.
+    """
     share = labelled / calls
     if share >= rate:
         return 1.0

@@ -21,7 +21,10 @@ tenths of the sum."""
 
 
 def _earlier(points: Sequence[FigurePoint], at: int) -> float:
-    """Return the level before a value: the median of 5 values, the last of them 10 steps earlier if there is one."""
+    """Return an earlier level of a figure: the median of 5 values, the last of them ``_BACK`` before ``points[at]``.
+
+    At the start of a run, it is the median of the first ``LEAST`` values.
+    """
     stop = max(LEAST, at - _BACK + 1)
     return median(value for _, value in points[max(0, stop - 5) : stop])
 

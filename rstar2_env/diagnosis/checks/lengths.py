@@ -45,7 +45,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 def _error(run: RunRecord) -> float:
-    """Return an upper bound of the standard error of the difference of two pass rates over 3 steps.
+    """Return an upper bound of the standard error of the difference of two pass rates, each the mean of 3 steps.
 
     The result is 0 if the run did not record the number of episodes.
     """

@@ -106,7 +106,7 @@ FORMATS: Mapping[str, Callable[[EpisodeDigest], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Paid:
-    """What a group's rewards depend on.
+    """How a group's rewards depend on the answer and on one format of ``FORMATS``.
 
     Attributes:
         right: Mean reward of right minus that of wrong episodes, among those in the format; ``None`` without both.
@@ -125,7 +125,7 @@ def _difference(group: Sequence[EpisodeDigest], chosen: Callable[[EpisodeDigest]
 
 
 def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
-    """Return a step's smallest and largest reward, and what the rewards of each group depend on, by format."""
+    """Return a step's smallest and largest reward, and for each format of ``FORMATS`` a ``_Paid`` per group."""
     groups = step.groups()
     rewards = [one.reward for group in groups for one in group]
     found = {
@@ -144,7 +144,12 @@ def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
 
 
 def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
-    """Return whether a part of the groups pays a format, but not a right answer in this format."""
+    """Return whether enough groups pay a format, but not a right answer in this format.
+
+    Args:
+        groups: The groups, with how their rewards depend on the format.
+        span: Largest minus smallest reward; differences of rewards are compared with shares of it.
+    """
     compared = [one for one in groups if one.right is not None]
     blind = [one for one in compared if abs(one.right or 0.0) <= _BLIND * span]
     paid = [one.formed for one in groups if one.formed is not None and (one.right is None or one in blind)]
@@ -153,7 +158,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
 
 def _formats_alone(latest: Sequence[StepData], _: StepData) -> frozenset[str]:
-    """Return the formats that are paid alone over some number of the last of these steps, from ``LEAST`` on."""
+    """Return the formats that are paid without a right answer over the last ``n`` steps, for any ``n >= LEAST``."""
     paid = [step.once("reward/paid", _paid) for step in latest]
     found: set[str] = set()
     for size in range(LEAST, len(paid) + 1):

@@ -42,7 +42,12 @@ def _stuck(run: RunRecord) -> Evidence | None:
 
 
 def _confined(drawn: Sequence[str], known: int) -> bool:
-    """Return whether drawn problems repeat far more often than those of a sampler that uses a part of the data."""
+    """Return whether problems repeat far more often than if they were drawn uniformly from a quarter of the data.
+
+    Args:
+        drawn: The problem of each group, repetitions included.
+        known: Number of problems in the data.
+    """
     counts = Counter(drawn)
     if not drawn or len(drawn) < _TIMES * len(counts) or known < 2 * len(counts):
         return False

@@ -58,7 +58,10 @@ def _rejected(step: StepData) -> tuple[int, int, int] | None:
 
 
 def _rejected_shares(run: RunRecord) -> list[FigurePoint]:
-    """Return the share of rejected groups of each step; steps are left out in whose neighbourhood few groups differ."""
+    """Return, for each step, the share of the groups with different rewards from which no episode was kept.
+
+    A step is left out unless it is among ``LEAST`` consecutive steps with enough such groups.
+    """
     known = [(step.number, counts) for step in run.steps if (counts := step.once("groups/rejected", _rejected))]
     found: dict[int, float] = {}
     for stop in range(LEAST, len(known) + 1):

@@ -116,7 +116,10 @@ def _grows(run: RunRecord) -> Evidence | None:
 
 
 def _growth(values: Sequence[float]) -> float:
-    """Return by which share of the first part's mean the mean of the parts grows; 0 if a part adds (almost) nothing."""
+    """Return the relative growth of values from the mean of their first quarter to the mean of the last.
+
+    The result is 0 unless every quarter contributes to the growth.
+    """
     edges = [len(values) * at // _BLOCKS for at in range(_BLOCKS + 1)]
     parts = [fmean(values[start:stop]) for start, stop in pairwise(edges)]
     whole = parts[-1] - parts[0]
