@@ -95,7 +95,7 @@ class Card:
 
     @property
     def knobs_text(self) -> str:
-        """The knobs as text, written as the arguments of a call."""
+        """The environment's own arguments as text, written as in a call."""
         return ", ".join(f"{name}={value!r}" for name, value in self.knobs.items())
 
     @property

@@ -32,7 +32,7 @@ class CatalogueEntry:
         version: Version of the distribution.
         licence: Licence as the distribution states it; "" if it states none.
         ok: Whether the validation passed; ``None`` if it was not run.
-        validation: The result of the validation, as text.
+        validation: The result of the validation as text, or why it was not run.
     """
 
     env_id: str

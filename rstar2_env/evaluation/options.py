@@ -135,7 +135,7 @@ class EvaluationParts:
     """The objects created from the options of an evaluation.
 
     Attributes:
-        env: Name, id and creator of the environment.
+        env: Name and id of the environment, and the class or function that creates it.
         env_options: Options of the environment, converted to their types.
         wrappers: Wrappers of the environment.
         policy: Options of the model's sampling and token budgets; ``None`` if an agent plays.

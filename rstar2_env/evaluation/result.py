@@ -107,7 +107,7 @@ class EvalResult:
 
     @cached_property
     def by(self) -> dict[str, dict[str, IntervalFigures]]:
-        """The figures by source and by difficulty of the problems."""
+        """The figures by source and by difficulty of the problems, as ``figures_by`` returns them."""
         return figures_by(self.tally, self.ks, seed=self.run["seed"])
 
     @property

@@ -77,8 +77,8 @@ def evaluate(
     Args:
         env_id: A Gymnasium id, the user's own code, or a class or function, as ``make_env`` takes it.
         agent: See ``EvaluationOptions``.
-        out: File that gets one JSON line per episode, or, without a suffix, the folder of a run; see
-            docs/run-folder.md.
+        out: File that gets one JSON line per episode, or, without a suffix, the folder of a run (see
+            docs/run-folder.md); ``None`` writes nothing.
         resume: Continue ``out`` where it ends; episodes that ended ``unavailable`` are played again.
         overwrite: Replace ``out`` if it exists.
         keep: Keep the episodes in memory if there is no ``out``. Without ``out`` and ``keep``, the result has figures

@@ -153,7 +153,7 @@ def run_suite(
     Args:
         suite: The sets with their options.
         out: Folder for ``summary.json`` and the run folder of each set; for a single evaluation without a name, the
-            file or folder that ``evaluate`` takes.
+            file or folder that ``evaluate`` takes. ``None`` writes nothing.
         resume: Continue ``out`` where it ends.
         overwrite: Replace the contents of ``out``.
         keep: Keep the episodes in memory if there is no ``out``.

@@ -57,8 +57,8 @@ class AnswerForm:
     r"""The format in which the audited grader expects gold answers and answers.
 
     Attributes:
-        gold: Template of a gold answer.
-        answer: Template of an answer (``\boxed{{{}}}``).
+        gold: Template for ``str.format``, in which ``{}`` stands for the gold answer.
+        answer: Template for ``str.format``, in which ``{}`` stands for the answer (``\boxed{{{}}}``).
     """
 
     gold: str = "{}"
@@ -82,10 +82,10 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
-        unread: Gold answers, by class, of the classes that are not audited, because the target accepts right and wrong
-            answers alike there but distinguishes them in other classes.
-        texts: Short texts and numbers in the source of the target.
-        names: Names in the source of the target.
+        unread: Gold answers, by class, of the classes that are not audited, because the target accepts right answers
+            and many wrong answers in them; empty if it does so in every class.
+        texts: Short literals (strings, numbers) in the target's source file, as strings.
+        names: Names of attributes and imports in the target's source file.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.
         known: Cache of grades, by call.
         fresh: The number that ``next_folder`` returned last.
@@ -186,7 +186,7 @@ class AuditBench:
         return self.fresh
 
     def enough_time(self, probe: str) -> bool:
-        """Return whether the audit has time left; if it has none, add the probe's name to ``unfinished``."""
+        """Return whether the audit has time left; if it has none, add the check's name ``probe`` to ``unfinished``."""
         if time.monotonic() < self.until:
             return True
         if probe not in self.unfinished:
@@ -206,9 +206,10 @@ class AuditBench:
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
         """Choose the format with which the target distinguishes the most gold answers.
 
-        It distinguishes a gold answer if this answer scores higher than another gold answer in its place. If a format
-        distinguishes at least half of them, no further format of gold answers is tried. ``paid_at`` becomes the mean
-        of two medians: that of the scores of right answers, and that of the scores of wrong answers.
+        It distinguishes a gold answer if the gold answer itself gets a higher score than a wrong answer, for which
+        another gold answer is used. If a format distinguishes at least half of them, no further format of gold answers
+        is tried. ``paid_at`` becomes the mean of two medians: that of the scores of the distinguished gold answers, and
+        that of the scores of the wrong answers.
 
         Args:
             golds: Pairs of gold answer and question.

@@ -91,7 +91,7 @@ class Traced:
 
 
 def texts_of(function: Any) -> tuple[list[str], list[str]]:
-    """Return the short literals (strings, numbers) in a function's source file, and its attribute and import names."""
+    """Return short literals (strings, numbers), and names of attributes and imports, in a function's source file."""
     import ast
     import inspect
 
@@ -132,7 +132,7 @@ def number(raw: Any) -> float | None:
 
 
 def place_of(error: BaseException) -> str:
-    """Return file and line of the last traceback entry in another file than this one; "" if there is none."""
+    """Return the last place in the traceback outside of this file, as " (FILE, line N)"; "" if there is none."""
     place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -143,7 +143,7 @@ def place_of(error: BaseException) -> str:
 
 
 def fault_of(error: BaseException) -> str:
-    """Return the class, message and place of an exception of the setup; for this package's errors, only the message."""
+    """Describe an error of the target's setup: class, message and place; only the message for this package's errors."""
     if any(base.__name__ == "Rstar2Error" for base in type(error).__mro__):
         return str(error)[:500]
     return f"{type(error).__name__}: {error}"[:500] + place_of(error)

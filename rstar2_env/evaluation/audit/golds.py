@@ -62,7 +62,7 @@ NUMBERS = ("integers", "decimals")
 
 
 def golds_of(name: str, seed: int) -> tuple[str, ...]:
-    """Return the gold answers of the class ``name`` in ``CLASSES``, with up to ten random ones if it has numbers."""
+    """Return the gold answers of the class ``name`` in ``CLASSES``; ten random ones join "integers" and "decimals"."""
     chance, fixed = Random(f"{name} {seed}"), CLASSES[name]
     drawn: list[str] = []
     if name == "integers":
@@ -134,7 +134,7 @@ def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[
 
 
 def hedges(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """Yield texts that state two answers at once, each as (cause, text); the cause names the form ("two boxes")."""
+    """Yield (cause, text) for texts that state both answers ``first`` and ``second``; the cause names the form."""
     yield "two answers, joined by or", f"{first} or {second}"
     yield "two answers, with a comma", f"{first}, {second}"
     yield "two answers, side by side", f"{first} {second}"

@@ -90,7 +90,7 @@ def scored(setup: str, calls: Sequence[AuditCall], condition: str) -> str:
     Args:
         setup: Setup of the target.
         calls: The calls.
-        condition: A Python expression of ``score``.
+        condition: A Python expression that must be true; the variable ``score`` is the score of a call.
     """
     lines = [setup]
     for call in calls:
@@ -99,7 +99,11 @@ def scored(setup: str, calls: Sequence[AuditCall], condition: str) -> str:
 
 
 def failing(setup: str, call: AuditCall, error: str) -> str:
-    """Return a program that shows that a call raises ``error``, or ends the process if that is ``ProcessEnded``."""
+    """Return a program that shows that a call raises the exception class ``error``.
+
+    If ``error`` is ``"ProcessEnded"``, the program shows instead that the call ends its process with an exit code
+    other than 0.
+    """
     if error == "ProcessEnded":
         return (
             f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\n"
@@ -188,7 +192,7 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
 
 
 def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
-    """Return a program that grades a call without and with files that an agent could write, and compares the scores."""
+    """Return a program that compares the scores of a call before and after it writes ``files`` (texts by path)."""
     code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import pathlib, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
     lines += ["before = graded(CODE)", "made = []", "for path, text in FILES.items():", "    path = pathlib.Path(path)"]

@@ -311,7 +311,7 @@ def _intervals(columns: Sequence[FloatArray], seed: int, resamples: int) -> list
 
 
 def _most(samples: Any) -> int:
-    """Return the largest k for which a share ``_ENOUGH`` of the problems has k samples.
+    """Return the largest k for which at least the share ``_ENOUGH`` of the problems has k samples.
 
     ``samples`` holds the number of samples of each problem.
     """
@@ -428,7 +428,7 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """Format a figure with three decimal places; a dash for NaN."""
+    """Format a figure with three decimal places, with ``signed`` also with a plus sign; a dash for NaN."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:+.3f}" if signed else f"{value:.3f}"

@@ -148,7 +148,7 @@ class EpisodeTally:
         failed: Number of episodes that ended ``unavailable``.
         cancelled: Number of episodes that ended ``cancelled``.
         unusable: Number of episodes with a reply that could not be played.
-        usage: Requests, tokens and cost of all episodes, if the player counts them.
+        usage: Total requests, tokens and cost of the episodes, by name; empty if the player does not count them.
         judged: Whether a judge of chains of thought was asked.
         cause: The reason, in one line, for the first episode that failed or could not be played; empty without one.
     """

@@ -21,7 +21,7 @@ NOTHING = "–"
 
 
 def summary_rows(summary: Summary) -> dict[str, str]:
-    """Return the figures by name, in the order of display."""
+    """Return the figures as text by their labels, in the order of display."""
     after = {
         "reward": {f"  {name}": estimate_text(estimate) for name, estimate in summary.rewards.items()},
         "tool_error_share_correct": {
@@ -50,9 +50,10 @@ def _usage_rows(summary: Summary) -> dict[str, str]:
 
 
 def estimate_text(estimate: Estimate, *, percent: bool = False) -> str:
-    """Format a mean with its standard error, "0.973 ± 0.004", or a share with its interval, "41.25 % [33.10, 49.80]".
+    """Format a mean with its standard error, "0.973 ± 0.004"; with ``percent``, a share: "41.25 % [33.10, 49.80]".
 
-    "–" stands for no data. A standard error of 0, as for equal values, is not shown.
+    The brackets contain the share's interval. "–" stands for no data. A standard error of 0, as for equal values, is
+    not shown.
     """
     if estimate.value is None:
         return NOTHING
@@ -70,7 +71,7 @@ def interval_text(interval: Interval) -> str:
 
 
 def boundary_text(boundary: Boundary) -> dict[str, str]:
-    """Return the table rows of the boundary sets, by name."""
+    """Return a table row for each boundary set: the name of the set, mapped to its size and share as text."""
     shares = boundary.shares()
     rows = {
         name: f"{len(getattr(boundary, name))} of {boundary.problems} problems ({100 * shares[name]:.2f} %)"

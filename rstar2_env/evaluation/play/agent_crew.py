@@ -42,7 +42,7 @@ class AgentCrew:
         agent: Name of an agent, or the user's own code, with or without options; or a function that returns an agent.
         options: Options of an agent given by name.
         workers: Number of threads.
-        judge: Judges chains of thought.
+        judge: Judges chains of thought; ``None`` judges none.
 
     Attributes:
         env: The first worker's environment.

@@ -66,7 +66,7 @@ class Crew(Protocol):
             count: Number of tasks.
             results: Queue that receives the episodes and the errors.
             stop: Once a stop is requested, no further task begins.
-            scores: Scores the episodes before they are put into ``results``.
+            scores: Scores the episodes before they are put into ``results``; ``None`` adds no scores.
         """
         ...
 
@@ -93,7 +93,7 @@ def drive(
         count: Number of tasks.
         take: Called in the calling thread with every played episode.
         stop: Once a stop is requested, no further task begins.
-        scores: Scores the episodes before ``take`` is called.
+        scores: Scores the episodes before ``take`` is called; ``None`` leaves the environment's reward alone.
 
     Raises:
         BaseException: The first error of a thread of the crew, or of ``take``.

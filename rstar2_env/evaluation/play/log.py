@@ -117,7 +117,7 @@ class EvalLog(Closing):
             episode: The episode.
             task: The task of the plan that the episode completes.
             about: Source and difficulty of its problem, and the judge's verdict; ``None`` if they are unknown.
-            seconds: Wall-clock seconds of playing it.
+            seconds: Wall-clock seconds of playing it; ``None`` if unknown.
         """
         about = About() if about is None else about
         record = episode.record()
@@ -208,7 +208,7 @@ def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool, in
 
 
 def check_resumed(path: str | os.PathLike[str], run: Mapping[str, Any]) -> None:
-    """Check that the first episode of an existing file belongs to an evaluation; called before a model is loaded.
+    """Check, before a model is loaded, that the first episode of an existing file belongs to the evaluation ``run``.
 
     Args:
         path: See ``EvalLog``.

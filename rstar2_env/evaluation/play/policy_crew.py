@@ -60,7 +60,7 @@ class PolicyOptions(CheckedOptions):
         max_episode_seconds: Wall-clock limit of an episode in seconds, not counting its time in the engine's queue;
             ``None`` for no limit. With a limit the figures depend on the machine's load.
         max_in_flight: Largest number of episodes played at the same time.
-        revision: Branch, tag or commit of a model on the hub.
+        revision: Branch, tag or commit of a model on the hub; ``None`` for the hub's default branch.
         dtype: Precision; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
         attn_implementation: Attention of transformers; ``None`` lets it choose.
         trust_remote_code: Run the code that comes with a model on the hub.
@@ -185,7 +185,7 @@ class PolicyCrew:
         make_env: Makes an environment.
         model: The model in its engine; ``close`` leaves it open.
         options: Options of sampling and of an episode's budgets.
-        judge: Judges chains of thought.
+        judge: Judges chains of thought; ``None`` judges none.
 
     Attributes:
         env: An environment to read specifications from.
@@ -298,7 +298,7 @@ class PolicyCrew:
         return PlayedEpisode(task, episode, seconds, chain)
 
     def _check(self, episode: Episode) -> None:
-        """Count an episode that ended; raise ``NothingPlayedError`` if all of the first ``_ENOUGH_FAILED`` failed."""
+        """Count an episode that ended; raise ``NothingPlayedError`` if the first ``_ENOUGH_FAILED`` all failed."""
         self._ended += 1
         self._failed += episode.failed
         if self._ended == self._failed == _ENOUGH_FAILED:

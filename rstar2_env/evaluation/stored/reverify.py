@@ -102,8 +102,10 @@ def regrade(
     Args:
         entries: The episodes.
         verifier: Compares answer and gold answer.
-        setting: Setting of the run; its dialect separates the question from the instruction around it.
-        source: Source of the problems, for the questions and for gold answers that the run does not keep.
+        setting: Setting of the run; its dialect separates the question from the instruction around it. ``None`` assumes
+            the dialect ``rstar2``.
+        source: Source of the problems, for the questions and for gold answers that the run does not keep; ``None`` uses
+            only what the run keeps.
         threads: Number of episodes graded at the same time.
     """
     asked = _question_reader(setting)
@@ -149,7 +151,8 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
 def _question_reader(setting: Setting | None) -> Callable[[str], str | None]:
     """Return a function that removes the dialect's text around the question from the user's message.
 
-    The function returns ``None`` if the message does not have that text, or if the dialect is unknown.
+    The function returns ``None`` if the message does not have that text, or if the dialect is unknown. Without
+    ``setting``, the dialect is ``rstar2``.
     """
     options = {} if setting is None else setting.env_options
     try:

@@ -26,7 +26,7 @@ PLAYS = 16
 
 
 class ValidationKeywords(TypedDict, total=False):
-    """Keywords of ``validate`` with and without a level."""
+    """Keywords that ``validate`` accepts both with a level and without one."""
 
     problems: ProblemSpec | None
     split: str
@@ -88,9 +88,11 @@ def validate(
             ``None`` means 16.
         seed: Seed of the episodes; with a level, the first seed.
         workers: Without a level, the number of threads, each with an environment; ``None`` means two per CPU core.
-        contract: Check the whole contract as well.
-        checks: With a level, the names of the checks to perform; empty means all.
-        bounds: With a level, ``Bounds`` of the environment's author, or their values by name.
+        contract: Whether to check also the whole contract of docs/environment-contract.md; with a level, whether to
+            perform the check ``contract``.
+        checks: With a level, the names of the only checks to perform; empty means all of this level and below.
+        bounds: With a level, ``Bounds`` of the environment's author, or their values by name; ``None`` means the
+            defaults of ``Bounds``.
         env_options: Options of the environment.
         wrappers: Wrappers of the environment, innermost first, as for ``make_env``; the checks apply to the wrapped
             environment.

@@ -29,7 +29,9 @@ _SHOWN = 400
 
 @dataclass(frozen=True)
 class Bounds(CheckedOptions):
-    """Bounds that an author may declare, as in OpenEnv's RFC 008; ``--set bounds.NAME=VALUE``.
+    """Bounds that the author of an environment may declare, as in OpenEnv's RFC 008.
+
+    The command ``rstar2 validate`` sets them with ``--set bounds.NAME=VALUE``.
 
     Attributes:
         oracle_tolerance: Maximum difference between 1 and the reference player's mean reward.
@@ -113,7 +115,7 @@ class BenchEpisode:
         seed: Seed of ``reset``.
         question: The text that ``reset`` returned.
         info: The ``info`` that ``reset`` returned.
-        gold: The gold answer, if the environment has a problem.
+        gold: The gold answer; ``None`` if the environment has no problem.
         turns: The turns, in order.
     """
 
@@ -228,7 +230,7 @@ class Bench:
     """The environment under test.
 
     Attributes:
-        found: The name, id and creator of the environment.
+        found: The environment's name and id, and the class or function that creates it.
         make: Makes a new instance.
         plays: Number of episodes of each player.
         seed: The first seed of episodes.

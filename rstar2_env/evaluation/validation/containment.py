@@ -160,7 +160,7 @@ def marker_problem(bench: Bench, seed: int) -> Problem | None:
 
     Args:
         bench: The environment under test.
-        seed: Seed of the marker.
+        seed: Determines the number; also the seed of the trial ``reset``.
     """
     problem = Problem("marker", "What is it?", str(73_000_000_019 + 7_919 * seed))
     try:

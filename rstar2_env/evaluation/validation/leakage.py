@@ -82,9 +82,10 @@ def _before_the_end(played: BenchEpisode) -> Sequence[Any]:
 
 
 def _rule_of_text(bench: Bench, episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find words after which the gold answer nearly always appears, so that copying what comes after them gives it.
+    """Find words after which the gold answer nearly always appears, so that a player could copy it from there.
 
     In a game, a player that always copies the text after these words must also win about as often as the oracle.
+    Return ``None`` if there are no such words.
     """
     # A mixture of environments has a reference player of its own, whichever environment its episode comes from.
     games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None
@@ -128,7 +129,10 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
 
 
 def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find a key of ``info`` that nearly always holds its episode's gold answer, and seldom those of other episodes."""
+    """Find a key of ``info`` that nearly always holds the gold answer of its episode, and seldom that of another one.
+
+    Return ``None`` if there is none.
+    """
     places: dict[str, dict[int, str]] = defaultdict(dict)
     for number, played in enumerate(episodes):
         infos = [played.info, *(turn.info for turn in _before_the_end(played))]

@@ -115,8 +115,8 @@ def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | Non
 
     Args:
         bench: The audit.
-        gold: A call with the gold answer; only its answer is replaced.
-        pattern: Python expression of an answer for the length ``n``.
+        gold: A call whose gold answer and question are used; its answer is replaced by longer and longer answers.
+        pattern: Python expression whose value for a length ``n`` is an answer.
     """
     seen: list[tuple[int, AuditGrade]] = []
     for size in _SIZES:

@@ -17,7 +17,7 @@ class Target:
     """The grader that an audit examines.
 
     The setup is Python source that defines ``grade(gold, answer, question="")``. The process of the target executes it,
-    and every reproduction begins with it. If the audited function has a source file, the setup calls it ``_target``.
+    and every reproduction begins with it. If the audited function has a source file, ``_target`` is that function.
 
     Attributes:
         name: Name of the target, as the user wrote it.
