@@ -26,7 +26,7 @@ class Pair:
         id: The ``id`` of the line, or "line N".
         gold: The gold answer.
         pred: The answer to grade; ``None`` if the model gave no answer.
-        expected: Whether the answer is right according to the file; ``None`` if the file does not contain this.
+        expected: Whether the answer is right according to the file; ``None`` if the file does not say so.
         categories: Categories of the line; the summary counts each of them.
         question: The question; a formula copied from it does not count as an answer. ``None`` if the file has none.
     """
@@ -164,7 +164,8 @@ def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
         The counts ``n``, ``labelled`` (pairs with ``expected``), ``correct``, ``unparsable``, ``timeouts`` and
         ``unavailable``; ``reasons`` (counts by reason); ``accuracy``, ``recall``, ``false_positives`` and
         ``false_negatives`` of the labelled pairs, and ``by_category`` the same without ``recall``; ``wrong``, the ids
-        of the errors; and ``p50_ms``, ``p99_ms`` and ``max_ms``. A share of no pairs is ``None``.
+        of the errors; and ``p50_ms``, ``p99_ms`` and ``max_ms``, percentiles and maximum of the time for one pair. A
+        share of no pairs is ``None``.
     """
     labelled = [item for item in graded if item.pair.expected is not None]
     positives = [item for item in labelled if item.pair.expected]

@@ -175,7 +175,7 @@ class Answers:
         return self._found.find(run.path, name, state, running=running, stored=stored, **waiting)
 
     def metrics(self, name: str) -> JsonObject:
-        """Return the figures (metrics) of a run at each step, and the events that curves mark."""
+        """Return the figures (metrics) of a run at each step, and the events to mark on curves."""
         facts = self._find(name)[1].facts
         metrics = facts.metrics
         steps = list(metrics)

@@ -90,7 +90,9 @@ class Game(Family, ABC):
 
 @dataclass(slots=True)
 class IntermediateCounts:
-    """Counts of the policy's intermediate answers in one turn or one game.
+    """Counts of the policy's answers to a game's intermediate questions, in one turn or one game.
+
+    An intermediate question is about the position, and its answer is a set of items.
 
     Attributes:
         tp: Number of correct items that the policy gave.
@@ -138,7 +140,7 @@ class IntermediateCounts:
 
 
 def read_intermediates(turn: str) -> dict[int, frozenset[str]]:
-    """The intermediate answers of a turn, by question number; the last answer to a question counts."""
+    """The answers to intermediate questions in a turn, by the question's number; the last answer to each counts."""
     return {int(number): _items(text) for number, text in _INTERMEDIATE.findall(turn)}
 
 

@@ -41,7 +41,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         components: The other components, with distinct names: a list of values that ``make_component`` accepts, or one
             string for all of them ("(tool_use:each=0.05,gate=correct)+answer_format").
         task_weight: Factor on the environment's own reward.
-        clip: Minimum and maximum reward of one step.
+        clip: Minimum and maximum reward of one step; ``None`` does not clip.
 
     Raises:
         ConfigurationError: Two components have the same name, an option is out of its range, or a component needs

@@ -26,12 +26,12 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class Arpo(Wrapped):
-    """Another estimator's advantages; shared tokens get the mean over all branches: ARPO (arXiv 2507.19849).
+    """Another estimator's advantages, with a choice for tokens that branches share: ARPO (arXiv 2507.19849).
 
     Args:
         of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        attribution: ``"soft"``, the paper's default, keeps each episode's advantage; ``"hard"`` gives shared tokens
-            the mean.
+        attribution: ``"soft"``, the paper's default, keeps each episode's advantage; ``"hard"`` gives each shared token
+            the mean advantage of the branches that share it.
     """
 
     attribution: Literal["soft", "hard"] = "soft"

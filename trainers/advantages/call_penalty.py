@@ -25,7 +25,7 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class CallPenalty(Wrapped):
-    """Another estimator's advantages, except for turns with malformed or failed calls, which get a fixed advantage.
+    """Another estimator's advantages, changed by a fixed number (a penalty) for turns with malformed or failed calls.
 
     Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized. If a turn has several
     bad calls, the lowest of their penalties is used. If a selector rejects groups with equal rewards, the penalties in
@@ -33,11 +33,11 @@ class CallPenalty(Wrapped):
 
     Args:
         of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        malformed: Number that penalizes a turn with a call that did not run: a malformed call, an unknown tool, or
+        malformed: Penalty, at most 0, of a turn with a call that did not run: a malformed call, an unknown tool, or
             invalid arguments; ``None`` does not penalize such turns.
-        failed: Number that penalizes a turn with a call that had any other error; ``None`` does not penalize such
+        failed: Penalty, at most 0, of a turn with a call that had any other error; ``None`` does not penalize such
             turns.
-        how: ``"set"`` replaces the advantage with the number, as in NeMo-RL; ``"add"`` adds the number to the
+        how: ``"set"`` replaces the advantage with the penalty, as in NeMo-RL; ``"add"`` adds the penalty to the
             advantage.
     """
 

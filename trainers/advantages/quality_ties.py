@@ -26,7 +26,7 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class QualityTies(Wrapped):
-    """Another estimator's advantages, except for all-correct groups, in which cleaner episodes get higher advantages.
+    """Another estimator's advantages; in an all-correct group, failed calls and bad answer tags lower the advantage.
 
     Args:
         of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

@@ -60,7 +60,7 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
 
 
 def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | None:
-    """Return a label in words with a letter ("area of ABC") that neither gold answer nor question names."""
+    """Return a label such as "area of ABC" that neither gold answer nor question uses; ``None`` if there is none."""
     sides = [side for part in walk(answer) if isinstance(part, Relation) for side in part.sides[:-1]]
     said = [side.text for side in sides if isinstance(side, Words)]
     named = [label for label in said if _letters(label)]
@@ -78,7 +78,7 @@ def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | No
 
 
 def asking_clauses(question: str) -> list[str]:
-    """Return what a question asks for, each time that it asks: " the area of A" for "Find the area of A if ..."."""
+    """Return the phrases that say what a question asks for: " the area of A" from "Find the area of A if ..."."""
     return [_DETAILS.sub("", clause) for clause in _ASKS.findall(question)]
 
 
@@ -113,7 +113,7 @@ def _letters(label: str) -> frozenset[str]:
 
 
 def _labels(answer: Node) -> Iterator[str]:
-    """Iterate over the words on every side of a relation except its last side, and those that products spell."""
+    """Yield the words on all sides of a relation but the last, and each side that spells a word: ``no`` for n * o."""
     for part in walk(answer):
         if isinstance(part, Relation):
             for inner in (inner for side in part.sides[:-1] for inner in walk(side)):

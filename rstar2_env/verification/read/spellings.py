@@ -17,12 +17,12 @@ _Rewriting = tuple[tuple[str, ...], re.Pattern[str], str]
 
 
 def without_layout(text: str) -> str:
-    """Return a text without Markdown, HTML, sizes and spacing, by the first part of the table."""
+    """Return a text without Markdown, HTML, sizes and spacing, by the first part of ``spellings.txt``."""
     return _rewritten(text, _table()[0])
 
 
 def rewritten(text: str) -> str:
-    """Return a text with each pattern of the second part of the table replaced, in the order of the table."""
+    """Replace each pattern of the second part of ``spellings.txt`` in a text, in the order of that file."""
     return _rewritten(text, _table()[1])
 
 
@@ -37,7 +37,7 @@ def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
 
 @cache
 def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
-    """Return the rows of both parts of the table: texts of which one must occur, a pattern, and its replacement."""
+    """Return the rows of both parts of ``spellings.txt``: texts of which one must occur, a pattern, its replacement."""
     named: dict[str, str] = {}
     parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []
     rows = parts[0]

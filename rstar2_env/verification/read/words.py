@@ -32,7 +32,7 @@ _NUMBER_WORDS = {
 
 
 def _numbers(table: str) -> dict[str, int]:
-    """Return a table's numbers by name. A row has a number and its names; the table's first line is a comment."""
+    """Return the numbers in the file ``table`` by name. A line has a number and its names; the first is a comment."""
     rows = [row.split() for row in Path(__file__).with_name(table).read_text(encoding="utf-8").split("\n")[1:]]
     return {name: int(row[0]) for row in rows for name in row[1:]}
 

@@ -39,7 +39,7 @@ class UnsupportedError(NoValueError):
 
 
 class VagueError(NoValueError):
-    """A ball is too wide to decide a question; a higher precision may help."""
+    """A ball (an interval that contains the true value) is too wide to decide a question; more precision may help."""
 
 
 class TooLargeError(Exception):

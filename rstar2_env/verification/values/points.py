@@ -71,7 +71,7 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Yield lists of small, unit-interval and large points, for expressions with a narrow domain."""
+    """Yield lists of points with small values, values from 0 to 1, and large values, if the domain may be narrow."""
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 

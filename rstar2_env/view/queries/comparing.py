@@ -72,7 +72,7 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str], *, of_trai
 
 
 def _last_of_both(a: RunIndex, b: RunIndex) -> int | None:
-    """Return the last step after which both runs were evaluated; ``None`` if that is before training, or none."""
+    """Return the last step after which both runs were evaluated; ``None`` if there is none above 0."""
     steps_a, steps_b = (set(cached_figures(index, "by_step eval")["steps"]) for index in (a, b))
     return max(steps_a & steps_b, default=None) or None
 

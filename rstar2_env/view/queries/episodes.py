@@ -148,8 +148,8 @@ def matching_ids(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter,
 def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
     """Return one episode: the fields of its record, and ``key``, ``row``, ``question``, ``gold`` and ``verdict``.
 
-    Further keys are ``mates`` (all episodes of the group), ``previous`` and ``next`` (keys of its neighbours
-    in the split, or ``None``), ``has_tokens`` and ``notes``.
+    ``row`` is the episode's row in the table of episodes. Further keys are ``mates`` (all episodes of the group),
+    ``previous`` and ``next`` (keys of its neighbours in the split, or ``None``), ``has_tokens`` and ``notes``.
 
     Raises:
         ConfigurationError: The key is invalid.

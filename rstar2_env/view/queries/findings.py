@@ -61,8 +61,9 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
         name: Name of the run, which replaces the path in sentences.
 
     Returns:
-        ``summary``, ``step`` (the last examined step), ``findings``, ``silent`` and ``not_recorded`` as in ``rstar2
-        diagnose --json``; ``failed``: the reason why the run cannot be diagnosed, or empty.
+        ``summary``, ``step`` (the last examined step), ``findings``, ``silent`` (checks that found nothing) and
+        ``not_recorded`` (data that other checks lack), as in ``rstar2 diagnose --json``; ``failed``: the reason why
+        the run cannot be diagnosed, or empty.
     """
     try:
         record = read_folder(path)

@@ -89,7 +89,8 @@ def health_of(
 
     Returns:
         For each figure ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),
-        ``values`` (at most 60, evenly chosen, with the last one), ``state`` and ``says`` (the findings that hold now).
+        ``values`` (at most 60, evenly chosen, with the last one), ``state`` (``ok``, ``watch``,
+        ``problem`` or ``unknown``) and ``says`` (sentences of the findings that hold now).
     """
     if kind not in ("training", "sft"):
         return []

@@ -112,8 +112,8 @@ def _ratio(sums: Sequence[float | None], at: int = 0) -> float | None:
 def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[str, Any]:
     """Return one problem with its success rates by step and its newest episodes.
 
-    Keys: the keys of ``problem_row``; ``gold``; ``rate``, in total; ``steps``, with the lists ``success`` (rate) and
-    ``count`` (available episodes) at each of them; and ``episodes``.
+    Keys: the keys of ``problem_row``; ``gold``; ``rate``, the success rate over all steps; ``steps``; the lists
+    ``success`` (rate) and ``count`` (available episodes), with one value for each step; and ``episodes``.
 
     Raises:
         KeyError: There is no such problem.

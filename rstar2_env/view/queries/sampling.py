@@ -30,7 +30,8 @@ def sampler_of(index: RunIndex, facts: RunFacts) -> dict[str, Any]:
         facts: Facts of the run.
 
     Returns:
-        ``name`` and ``options`` of the sampler, the keys of ``_history``, ``hardest``, and ``states``.
+        ``name`` and ``options`` of the sampler, the keys of ``_history``, ``hardest`` (the result of ``_hardest``), and
+        ``states`` (results of ``_state`` for the newest checkpoints).
     """
     name, options = part_of(facts.config, "sampler")
     with index.reading() as db:

@@ -31,8 +31,8 @@ def stages_of(
 
     Returns:
         For each stage: ``name``, ``kind``, ``state`` (``finished``, ``running``, ``waiting``, …), ``seconds`` over all
-        attempts or ``None``, ``run`` or ``None``, ``figures`` by name, ``error`` or ``None``, ``started`` and
-        ``updated``.
+        attempts or ``None``, ``run`` or ``None``, ``figures`` by name, ``error`` or ``None``, and the times
+        ``started`` and ``updated`` (of the latest beginning or end), ``None`` before the start.
     """
     planned = dict(_planned(config.get("stages")))
     found: dict[str, dict[str, Any]] = {}

@@ -204,7 +204,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def figure(name: str, value: float | None) -> str:
-    """Format a figure of episodes: a share by ``percent``, others by ``number``."""
+    """Format a figure of episodes: with ``percent`` if the figure ``name`` is a share, otherwise with ``number``."""
     return (percent if name in _SHARES else number)(value)
 
 

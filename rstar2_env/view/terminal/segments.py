@@ -38,7 +38,7 @@ class MessageSegment:
 
 
 def segments(text: str, role: str) -> list[MessageSegment]:
-    """Split a message into segments; their ``raw`` texts, joined, are the message without blank text between them.
+    """Split a message into consecutive segments; white space between two segments is dropped.
 
     Args:
         text: The message.

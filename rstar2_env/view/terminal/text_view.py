@@ -41,8 +41,9 @@ def read_content(
         on_progress: Progress callback, as for ``Follower.read_all``.
 
     Returns:
-        ``runs`` and ``overviews``, each with ``run`` and ``metrics``; or the name of the ``run`` with its ``notes`` and
-        either ``key`` and ``episode``, or ``total`` and ``episodes``.
+        Without ``episodes``, ``params`` and ``key``: ``runs`` and ``overviews``, each with ``run`` and ``metrics``.
+        Otherwise, for the only run: its name (``run``), ``notes``, and either ``key`` and ``episode``, or ``total`` and
+        ``episodes``.
 
     Raises:
         ConfigurationError: There are no runs, several runs where one is required, no such episode, or an invalid
