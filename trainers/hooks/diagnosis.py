@@ -40,13 +40,13 @@ class DiagnosisHook(RunHook):
                 self._live = LiveDiagnosis(args.output_dir)
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Add the episodes that this process wrote."""
+        """Add the episodes that this process wrote to the data of the diagnosis; see ``ReadsEpisodes``."""
         if self._live is not None:
             with self._ending():
                 self._live.wrote(split, step, line, entries)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the figures of an evaluation, and log findings that appeared or ended with it."""
+        """Add the figures of an evaluation to the data, and log findings that appeared or ended with it."""
         if self._live is not None:
             with self._ending():
                 self._note(self._live.evaluated(self._run.step, kwargs["metrics"]))

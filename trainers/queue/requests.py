@@ -25,7 +25,7 @@ class EpisodePlayer(Protocol):
     async def episode(
         self, *, group: int, seed: int | None, options: Mapping[str, Any], sampling_seed: int | None
     ) -> Episode:
-        """Play one episode; a failure ends it as ``unavailable``."""
+        """Play one episode; a failure ends it as ``unavailable``. For the arguments, see ``PlayRequest``."""
 
     async def branch(
         self, parent: Episode, token: int, *, options: Mapping[str, Any], sampling_seed: int | None

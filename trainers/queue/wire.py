@@ -120,7 +120,7 @@ class Wire:
             self._lost(to, Gone(f"process {to} has ended or can no longer be reached"))
 
     def fail(self, why: str) -> None:
-        """Report to all connected processes that this one failed, in any round."""
+        """Report to all connected processes that this one failed, whichever round they are in."""
         for other in self._connections:
             self.send(other, -1, Gone(why))
 
@@ -142,7 +142,7 @@ class Wire:
                 self._take(sender, of_round, message)
 
     def shut(self) -> None:
-        """End the round; later messages belong to the next round."""
+        """Stop handling messages of the round; messages that arrive later are kept for the next ``open``."""
         with self._lock:
             self._deliver = None
 

@@ -193,7 +193,7 @@ def _trained(steps: int, groups: int, signal: int, *, idle: int, lost: int) -> s
 
 
 def _why_unchanged(lines: Sequence[Mapping[str, float]]) -> str:
-    """Explain why the steps on these lines of metrics changed no weights, and name the remedy."""
+    """Explain why the steps whose metrics are given changed no weights, and name the remedy."""
     change = max(line[_CHANGE] for line in lines)
     rates = [line["learning_rate"] for line in lines if "learning_rate" in line]
     rate = f" at a learning rate of {max(rates):.2g}" if rates else ""

@@ -184,7 +184,7 @@ class _Search:
         return await at_once(playing)
 
     async def _fill(self) -> None:
-        """Fill the group: first with finished episodes that updated no node, then with ends of the best open nodes."""
+        """Fill the group: with finished episodes that updated no node, then with episodes from the best open nodes."""
         for spare in self.spare[: max(0, self.size - len(self.ends))]:
             self._end(spare)
         while len(self.ends) < self.size and self.frontier and self.frontier != [self.root]:

@@ -72,7 +72,7 @@ class Kinds:
         return Start(start.seed, {"problem_id": mixture.id_of(part, problem.id)}, name)
 
     def draw_by(self, shares: Mapping[str, float], n: int, *, before: int) -> list[Start]:
-        """Return the starts of the next groups; their kinds are drawn by their shares.
+        """Return the starts of the next groups, whose kinds are drawn with the probabilities ``shares``.
 
         Args:
             shares: Probability of each kind; they sum to 1.

@@ -21,7 +21,7 @@ _TRIES = 20
 
 
 class Listed(SavedAttributes):
-    """The problems in a fixed order, drawn in shuffled passes.
+    """A list of problems, and draws from it in shuffled passes.
 
     Args:
         ids: Ids of the problems of a finite source, else ``None``.

@@ -43,7 +43,7 @@ class Rates:
             del groups[0]
 
     def observe(self, outcomes: Sequence[GroupResult], known: Collection[str]) -> None:
-        """Add the successes of the groups whose problem is known."""
+        """Add the successes of the groups whose problem is in ``known``."""
         for outcome in outcomes:
             if outcome.start.problem_id in known:
                 self.add(outcome.start.problem_id, outcome.successes, outcome.episodes)

@@ -138,7 +138,7 @@ class ShardedTrainer(WarmsUp):
         return made
 
     def _check_carried(self, checkpoint: Path) -> None:
-        """Raise an error before training if the optimizer state of an earlier run does not fit."""
+        """Raise an error before training if the optimizer state of an earlier run does not fit this run's optimizer."""
         plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
         if plugin is not None and "optimizer" in plugin.deepspeed_config:
             raise ConfigurationError(

@@ -100,7 +100,7 @@ class Objective:
         return with_columns(rows, prepared(self.terms, BatchTokens.of(rows, logp, old), ranks, rng))
 
     def loss(self, batch: MicroBatch, scores: TokenScores) -> Tensor:
-        """Return a micro-batch's part of the loss; for a filler (an empty one) it is 0, but has a backward pass."""
+        """Return a micro-batch's part of the loss; for one without rows, a 0 through which gradients still flow."""
         if not batch.rows:
             # A filler's loss is zero, but its backward pass takes part in the collective calls of all processes.
             return scores.logp.sum() * 0

@@ -232,7 +232,7 @@ class TrlRunState:
         self._played = settings
 
     def train_with(self, settings: Settings) -> None:
-        """Set the budgets and the temperature with which the next rows were sampled, for the updates on them."""
+        """Set, for the next updates, the budgets and the temperature with which their rows were sampled."""
         trainer, (limits, temperature) = self._trainer, settings
         if limits != self._trained[0]:
             self._follow("rollout.max_episode_tokens", limits.max_episode_tokens, ("loss", "aggregation", "correction"))

@@ -88,7 +88,7 @@ def _of_optimizer(optimizer: Any) -> tuple[float | None, float | None]:
 
 
 def _part_of(moment: Any) -> Tensor | None:
-    """Return evenly spaced values of a moment, in float32; ``None`` if this process holds none."""
+    """Return evenly spaced values of an optimizer's moment, in float32; ``None`` if this process holds none of it."""
     held = moment.to_local() if hasattr(moment, "to_local") else moment
     if not isinstance(held, Tensor) or not held.numel():
         return None
