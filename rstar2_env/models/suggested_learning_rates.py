@@ -23,7 +23,7 @@ class SuggestedOptions:
     """Options that fit a pretrained model.
 
     Attributes:
-        sft_learning_rate: Peak learning rate of a cold start.
+        sft_learning_rate: Peak learning rate of a cold start (supervised training before reinforcement learning).
         learning_rate: Learning rate of reinforcement learning.
         warmup_steps: Warm-up steps of reinforcement learning.
         warmup_ratio: Share of the steps of a cold start in which the rate warms up.
@@ -65,7 +65,7 @@ def suggest(parameters: int, *, context: int | None = None, lora: bool = False) 
 
 
 def _between(parameters: int, small: float, large: float) -> float:
-    """Interpolate by a power law between ``small``, for ``_SMALL`` parameters, and ``large``, for ``_LARGE``."""
+    """Interpolate by a power law: ``small`` for a model of ``_SMALL`` parameters, ``large`` for one of ``_LARGE``."""
     share = math.log(max(_SMALL, min(_LARGE, parameters)) / _SMALL) / math.log(_LARGE / _SMALL)
     return float(small * (large / small) ** share)
 

@@ -49,7 +49,7 @@ def gsm_symbolic(*, split: str = "train", seed: int = 0) -> ProceduralSource:
 
 
 def templates(split: str) -> tuple[int, ...]:
-    """Return the numbers of a split's templates: of every ten, one is for validation and two are for the test.
+    """Return reasoning-gym's numbers of a split's templates; of every ten, one is for validation and two for the test.
 
     Args:
         split: "train", "validation" or "test".

@@ -75,11 +75,11 @@ def draw(
 
     Args:
         rng: The generator of random numbers.
-        split: The split, which has its own sentences.
+        split: The split; "test" has its own sentences.
         least_steps: Smallest number of operations.
         most_steps: Largest number of operations.
         max_number: Largest number in the question.
-        sentences: Sentences by kind of event, instead of those of the split.
+        sentences: Sentences by kind of event; ``None`` means those of the split.
     """
     if least_steps > most_steps:
         return None

@@ -44,8 +44,8 @@ class Laser(CheckedOptions):
         mode: Choice of the target length: ``"fixed"`` uses ``target``; ``"d"`` (LASER-D) and ``"de"`` (LASER-DE) choose
             one for each difficulty.
         target: The target length with ``"fixed"``, in policy tokens.
-        limit: Largest length in the grid of targets, in policy tokens; a trainer fills in ``max_episode_tokens``. The
-            paper uses 16,384.
+        limit: Largest length in the grid of targets, in policy tokens; a trainer fills in ``max_episode_tokens``.
+            ``None`` elsewhere means the paper's 16,384.
         lowest: Smallest length in the grid of targets.
         step: Difference between neighbouring lengths in the grid.
         every: Number of rollouts between two updates of the targets.

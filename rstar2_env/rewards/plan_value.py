@@ -55,7 +55,10 @@ class PlanValue(CheckedOptions):
         return sum(counted) / len(counted) if counted else None
 
     def planned(self, episode: Episode, lm: LanguageModel) -> int | None:
-        """Return the number of completion tokens up to the plan's end; ``None`` without a plan or a token after it."""
+        """Return the number of completion tokens up to the end of the plan.
+
+        ``None`` means that the first turn has no plan, or nothing after it.
+        """
         if not episode.steps:
             return None
         start, stop = episode.steps[0].start, episode.steps[0].stop

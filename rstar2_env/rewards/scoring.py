@@ -36,7 +36,7 @@ class RewardScorer:
     Args:
         components: The components.
         lacking: Needs that are not met, in the format of ``check_needs``.
-        judge: Judge for components that need one and do not have their own.
+        judge: Judge for components that need one and do not have their own; ``None`` if there is none.
         problem: Returns the problem with an id, for components that need it.
 
     Raises:
@@ -123,7 +123,10 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the ratio of the ``return`` component's value to the environment's return; its weight if that is 0."""
+        """Return the sum of the ``return`` components in ``paid``, divided by the environment's return.
+
+        If the environment's return is 0, return the sum of their weights instead.
+        """
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
             paid[component.name] / whole if whole else component.weight

@@ -57,9 +57,9 @@ def length_of(text: str, tokenizer: Tokenizer | None) -> int:
 
 
 def split_ids(encode: Callable[[str], list[int]], lead: str, text: str) -> tuple[list[int], list[int]]:
-    """Tokenize a lead and a text together, and return the token ids of each.
+    """Tokenize ``lead + text`` as one string, and return the token ids of each part.
 
-    A token that covers the end of the lead and the start of the text belongs to the text.
+    A token that covers the end of ``lead`` and the start of ``text`` belongs to ``text``.
     """
     alone, whole = encode(lead), encode(lead + text)
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))

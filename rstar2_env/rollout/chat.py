@@ -35,8 +35,8 @@ class ChatCodec:
 
     Args:
         tokenizer: A Hugging Face tokenizer; it is not modified.
-        chat_template: Template to use instead of the tokenizer's own; ``"chatml"`` means ``CHATML``.
-        chat_template_options: Passed to the template (``{"enable_thinking": False}``).
+        chat_template: A Jinja template; ``"chatml"`` means ``CHATML``, and ``None`` the tokenizer's own.
+        chat_template_options: Variables passed to the template (``{"enable_thinking": False}``).
         stop_ids: Further tokens that end a turn, such as the tokens in a model's ``generation_config.eos_token_id``.
 
     Attributes:
@@ -188,9 +188,9 @@ class ChatCodec:
         return self._betweens[role]
 
     def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
-        """Guard the template's added tokens that stand next to a message, and return the scaffold unchanged.
+        """Record which added tokens the template writes next to a message, and return the scaffold unchanged.
 
-        A guarded token becomes plain text within a message. Some of these tokens are not marked special, such as
+        These tokens are guarded: within a message, they become plain text. Some of them are not marked special, such as
         DeepSeek's ``<｜User｜>``, which opens a turn. White space is not guarded: it opens no turn by itself, and in
         Gemma 3 every line break is an added token.
         """

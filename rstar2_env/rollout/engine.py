@@ -32,6 +32,7 @@ class SamplingParams:
         stop: Strings that end the turn; the token that completes a stop string is part of the turn. The player adds
             the stop strings of the dialect (``Dialect.stop``, ``rstar2_env/dialects/``).
         seed: Random seed of this request; with it, the sampled tokens do not depend on other requests in flight.
+            ``None`` lets the engine draw one.
         candidates: Number of the most likely tokens whose log-probabilities are reported; 0 reports none. Only engines
             that are ``ReportsCandidates`` support it, up to ``most_candidates``.
         measured_tokens: Number of tokens at the start of the turn for which candidates are reported.

@@ -44,10 +44,10 @@ class Player(Closing):
         engine: Generates the turns.
         chat: Converts the conversation to token ids.
         sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn, and the chat's ``stop_ids`` added.
-        budget: Limits of one episode.
+        budget: Limits of one episode; ``None`` means the defaults of ``Budget``.
         max_in_flight: Maximum number of episodes played at the same time.
         max_failed: Fraction of a batch, 0 to 1, that may end ``unavailable`` before ``play`` raises.
-        stale_engine: An engine with older weights, for episodes that use them (``Manner.stale``).
+        stale_engine: An engine with older weights, for episodes that use them (``Manner.stale``); ``None`` without one.
         model: Name of the model, for telemetry.
         provider: Name of the engine, for telemetry.
 
@@ -94,7 +94,7 @@ class Player(Closing):
 
         Args:
             requests: The episodes to play.
-            sampling: Overrides the player's sampling parameters.
+            sampling: How to sample; ``None`` means the player's sampling parameters.
 
         Returns:
             The episodes, in the order of the requests.
@@ -140,9 +140,9 @@ class Player(Closing):
             group: Number of the episode's group.
             seed: Seed of the environment's ``reset``.
             options: Options of ``reset``.
-            sampling_seed: Seeds the policy's draws.
-            shown: Text in place of the user's message.
-            manner: How the episode is played.
+            sampling_seed: Seeds the policy's draws; ``None`` leaves the seed to the engine.
+            shown: Text in place of the user's message (see ``EpisodeRequest.shown``); ``None`` keeps the message.
+            manner: How the episode is played; see ``Manner``.
         """
         episode = Episode(group=group, seed=seed)
         request = EpisodeRequest(group, seed, options or {}, sampling_seed, shown, manner)
@@ -156,7 +156,7 @@ class Player(Closing):
             text: The user's message.
             system: The system message; empty for none.
             group: Number of the episode's group.
-            sampling_seed: Seeds the policy's draws.
+            sampling_seed: Seeds the policy's draws; ``None`` leaves the seed to the engine.
         """
         episode = Episode(group=group)
         request = EpisodeRequest(group, None, {}, sampling_seed)
@@ -199,9 +199,9 @@ class Player(Closing):
         Args:
             parent: The other episode.
             token: Number of tokens of ``parent.completion_ids`` that both episodes share; they must end within a policy
-                turn, or be all tokens of an ``OPEN`` episode.
+                turn, or be all tokens of an unfinished episode (``Episode.end`` is ``OPEN``).
             options: Options of ``reset`` with which the parent was played.
-            sampling_seed: Seeds the policy's draws.
+            sampling_seed: Seeds the policy's draws; ``None`` leaves the seed to the engine.
             shown: The ``shown`` text with which the parent was played.
             manner: How the episode is played after these tokens.
 
@@ -244,10 +244,10 @@ class Player(Closing):
         Args:
             episode: An empty episode with its group and its seed; receives the turns.
             options: Options of ``reset``.
-            sampling_seed: Seeds the policy's draws.
+            sampling_seed: Seeds the policy's draws; ``None`` leaves the seed to the engine.
             begun: The record of an earlier, cancelled call; ``None`` if there was none.
-            shown: Text in place of the user's message.
-            manner: How the episode is played.
+            shown: Text in place of the user's message (see ``EpisodeRequest.shown``); ``None`` keeps the message.
+            manner: How the episode is played; see ``Manner``.
         """
         request = EpisodeRequest(episode.group, episode.seed, options or {}, sampling_seed, shown, manner)
         replay = None if begun is None or not begun.turns else Replay(begun, None)
@@ -261,7 +261,7 @@ class Player(Closing):
         return episode
 
     def check_manner(self, manner: Manner) -> None:
-        """Check that the player's engines support a manner of playing episodes.
+        """Check that the player's engines can play episodes as ``manner`` states.
 
         Raises:
             ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or no engine

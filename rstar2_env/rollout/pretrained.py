@@ -36,7 +36,7 @@ class Pretrained(CheckedOptions):
         path: Folder, GGUF file or hub name of a causal language model, or a LoRA adapter.
         engine: Name of a registered engine.
         engine_options: Options of the engine.
-        revision: Branch, tag or commit of a model on the hub.
+        revision: Branch, tag or commit of a model on the hub; ``None`` for the hub's default branch.
         dtype: Precision; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
         attn_implementation: Attention implementation of transformers; ``None`` lets transformers choose.
         trust_remote_code: Run the code that comes with a model on the hub.

@@ -24,7 +24,7 @@ class Replay:
     Args:
         parent: The other episode, played with the same chat template.
         token: Number of tokens of ``parent.completion_ids`` to share; ``None`` shares all turns. All tokens of an
-            ``OPEN`` episode can be shared.
+            unfinished episode (``Episode.end`` is ``OPEN``) can be shared.
 
     Raises:
         BranchError: The parent has no policy turn at that token.

@@ -36,12 +36,12 @@ class EpisodeRequest:
 
     Attributes:
         group: Number of the episode's group.
-        seed: Seed of the environment's ``reset``; the same for a whole group.
+        seed: Seed of the environment's ``reset``, the same for a whole group; ``None`` leaves it to the environment.
         options: Options of ``reset``.
         sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the
             engine.
-        shown: Text shown to the policy in place of the user's message; its first ``QUESTION`` is replaced by that
-            message. Training still uses the message itself.
+        shown: Text shown to the policy in place of the user's message; its first ``{question}`` is replaced by that
+            message. Training still uses the message itself. ``None`` shows the message.
         manner: How the episode is played.
     """
 

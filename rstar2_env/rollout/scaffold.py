@@ -72,8 +72,8 @@ class TemplateReader:
 
     Args:
         tokenizer: Hugging Face tokenizer with the chat template.
-        template: A template to use in place of the tokenizer's own.
-        options: Passed to the template.
+        template: The chat template; ``None`` means the tokenizer's own.
+        options: Variables passed to the template.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str | None, options: Mapping[str, Any]) -> None:

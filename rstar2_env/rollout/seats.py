@@ -95,12 +95,12 @@ class TwoPolicies:
 
 
 def check_engines(manner: Manner, newest: Engine, stale: Engine | None) -> None:
-    """Check that the engines can play episodes in a manner.
+    """Check that the engines can play episodes as ``manner`` states.
 
     Args:
         manner: How the episodes are played.
         newest: The engine with the newest weights.
-        stale: The engine with older weights.
+        stale: The engine with older weights; ``None`` without one.
 
     Raises:
         ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or no engine holds

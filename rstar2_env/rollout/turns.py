@@ -104,7 +104,7 @@ class Turns:
     served: tuple[str, str] = ("", "")
 
     async def play(self, episode: Episode, sampling: SamplingParams, seed: int | None) -> None:
-        """Play the episode until the environment, a budget or the manner ends it.
+        """Play the episode until the environment or a budget ends it, or ``manner.chunk`` tokens are played.
 
         Args:
             episode: The episode, with its prompt set; receives the turns.
@@ -159,7 +159,7 @@ class Turns:
                 return
 
     async def _generate(self, ids: Sequence[int], params: SamplingParams, chunk: int | None) -> tuple[Generation, bool]:
-        """Return the next turn, and whether it was cut off at ``chunk`` tokens."""
+        """Return the next turn, and whether it was cut off at ``chunk`` tokens; ``None`` never cuts it off."""
         most = params.max_tokens if chunk is None else min(params.max_tokens, chunk)
         asked = params if most == params.max_tokens else replace(params, max_tokens=most)
         if self.manner.candidates:

@@ -137,6 +137,10 @@ class Columns:
 def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | None = None) -> Columns:
     """Parse a mapping from fields of a problem to columns.
 
+    Args:
+        columns: The column of each field; ``None`` means that the columns have the names of the fields.
+        keep: As in ``Columns``, or names separated by ``;``.
+
     Raises:
         ConfigurationError: ``columns`` is not a mapping from names to columns.
     """

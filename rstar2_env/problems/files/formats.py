@@ -117,7 +117,7 @@ def collect(
     """Convert rows to problems.
 
     Args:
-        rows: For each record its place, its number, and the record itself or its error.
+        rows: For each record its place ("file.jsonl:7"), its number, and the record itself or its error.
         reading: Options for converting records to problems.
         what: Names the source in error messages.
         stem: Prefix of the id that a problem without an id gets.
@@ -159,7 +159,7 @@ def collect(
 
 
 def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError:
-    """Combine the errors of all invalid records of a file into one error."""
+    """Combine the errors of all invalid records of the file ``what`` into one error."""
     if len(faults) == 1:
         return faults[0]
     end = ["and perhaps more: the rest of the file was not read."] if len(faults) == MOST_FAULTS else []
@@ -223,7 +223,10 @@ def _array(value: Any, path: Path) -> list[Any]:
 
 
 def separated_rows(path: Path, columns: Columns, *, delimiter: str) -> NumberedRecords:
-    """Records of a file of separated values, whose first line names the columns; empty cells are skipped."""
+    """Records of a file with values separated by ``delimiter``; its first line names the columns.
+
+    Empty cells are skipped.
+    """
     try:
         with readable(path), path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, delimiter=delimiter, strict=True)

@@ -13,7 +13,7 @@ from rstar2_env.problems.problem import Problem
 
 
 def problem_record(problem: Problem) -> dict[str, Any]:
-    """A problem as one flat record, with its ``meta`` next to its own fields."""
+    """A problem as one flat record: its own fields, and each field of ``meta`` next to them."""
     record: dict[str, Any] = {"id": problem.id, "question": problem.question, "answer": problem.answer}
     if problem.source:
         record["source"] = problem.source

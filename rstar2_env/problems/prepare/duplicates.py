@@ -36,7 +36,7 @@ def unique_questions(problems: Iterable[Problem]) -> tuple[list[Problem], list[R
     """Keep the first problem of each question; remove a question entirely if its problems have different answers.
 
     Args:
-        problems: The problems, with answers in their final form.
+        problems: The problems; answers are different if their texts without white space are.
     """
     problems = list(problems)
     keys = [question_key(problem.question) for problem in problems]

@@ -137,7 +137,7 @@ class Shelf:
         return replace(pin, revision=known.revision) if same else pin
 
     def _revision(self, name: str, pin: Pin, repository: str) -> str | None:
-        """Return the commit to load: from the lock, else from the copy, else the latest on the Hub."""
+        """Return the commit to load: from the lock, else from the copy, else the Hub's latest; ``None`` if unknown."""
         known = self._expected(name, pin).known_revision
         if known is not None and _COMMIT.fullmatch(known):
             return known
@@ -165,7 +165,10 @@ class Shelf:
 
 
 def _hub_of(spec: str | Mapping[str, Any]) -> tuple[str | None, str]:
-    """Return the data set on the Hub that a source refers to, if any, and its licence."""
+    """Return the Hub's name of the data set that a source refers to, and its licence.
+
+    The name is ``None`` for a source that is not on the Hub; an unknown licence is "not stated".
+    """
     written = spec if isinstance(spec, str) else spec.get("spec", spec.get("hub"))
     if not isinstance(written, str):
         return None, "not stated"

@@ -136,7 +136,11 @@ class RunningBatch:
         return sum(map(len, self.live))
 
     def _draw(self, drawing: Sequence[Request], logits: Tensor) -> tuple[Tensor, list[tuple[Request, FinishReason]]]:
-        """Draw the next token of each request from its row of logits; return the tokens and the ended requests."""
+        """Draw the next token of each request from its row of logits.
+
+        Returns:
+            The tokens, and the requests that end with their token, each with the reason.
+        """
         uniform = [request.draws.item(len(request.ids)) for request in drawing]
         tokens, logprobs = draw_tokens(logits, [request.params for request in drawing], uniform)
         candidates = _candidates(drawing, logprobs)
@@ -149,7 +153,7 @@ class RunningBatch:
 
 
 def _candidates(requests: Sequence[Request], logprobs: Tensor) -> dict[int, list[float]]:
-    """Return the log-probabilities of the most likely tokens, by row, for requests that ask for them at this token."""
+    """Return the log-probabilities of the most likely tokens, by row of ``logprobs``, where a request asks for them."""
     wanted = {
         row: request.params.candidates
         for row, request in enumerate(requests)

@@ -38,7 +38,7 @@ def checkpoint_weights(
     Args:
         module: The module, with or without adapters of peft.
         dtype: Precision of the parameters; ``None`` leaves them unchanged. Buffers are not cast.
-        gather: Gathers sharded tensors.
+        gather: Gathers the tensors of one layer; ``None`` if no tensor is sharded.
 
     Raises:
         NotImplementedError: The module has adapters that cannot be merged.

@@ -59,7 +59,10 @@ class PrefixIndex(Generic[V]):
         return self._values.get(key)
 
     def best(self, key: Key) -> tuple[V | None, int]:
-        """Return the value whose key has the longest common prefix with ``key``, and the number of common tokens."""
+        """Return the value whose key has the longest common prefix with ``key``, and the number of common tokens.
+
+        Return ``None`` and 0 if no key begins with the same token.
+        """
         longest, found = 0, None
         for neighbour in self.neighbours(key):
             common = _common(neighbour, key)

@@ -109,7 +109,7 @@ def _in_process(name: str, takes: Callable[[], Callable[..., Any]], most_rows: i
     Args:
         name: Name of the engine.
         takes: Imports and returns the engine's class.
-        most_rows: Upper limit of ``max_rows``.
+        most_rows: Upper limit of ``max_rows``; ``None`` for no limit.
     """
 
     def make(model: Any, tokenizer: Any, *, max_rows: int, seed: int, options: Mapping[str, Any]) -> Engine:

@@ -148,7 +148,10 @@ class SlotCache:
 
 
 def _copy_slots(source: Tensor, order: Sequence[int], target: Tensor, places: Sequence[int], tokens: int) -> None:
-    """Copy the first ``tokens`` tokens of each slot in ``order`` to the slot in ``places``; one may go to several."""
+    """Copy the first ``tokens`` tokens of each slot in ``order`` to the slot in ``places``, pair by pair.
+
+    ``order`` may instead be one slot, which is copied to all of ``places``.
+    """
     if not order:
         return
     if source.device.type == "cpu":

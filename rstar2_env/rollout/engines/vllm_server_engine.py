@@ -64,15 +64,17 @@ class VllmServerEngine:
             private network.
         weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs, for the transports
             ``folder`` and ``adapter``; the newest weights stay there for servers that restart, until ``close``.
-            Optional for ``group``, which then writes the weights there in addition to the broadcast; without it, a
-            server that restarts gets no requests before the next weight sync.
+            With ``group``, it is optional: the weights are written there in addition to the broadcast, because without
+            them a server that restarts gets no requests before the next weight sync.
         relay_dir: Folder on each serving machine, such as ``/dev/shm``, for the transport ``folder`` with several
             machines: one server of each machine (of each host name in ``base_urls``) copies the weights into it, and
-            the servers of the machine read the copy. It needs room for one copy of the weights.
+            the servers of the machine read the copy. It needs room for one copy of the weights. ``None`` lets every
+            server read ``weights_dir``.
         bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
         group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses the
             address in the network of the first server.
-        fleet: Addresses of all servers that get the same weights, if several engines share them.
+        fleet: Addresses of all servers that get the same weights, if several engines share them; ``None`` means
+            ``base_urls``.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
         timeout_s: Maximum time for one turn in seconds, including the time in the server's queue. If a turn takes
             longer, its episode ends as ``unavailable``. Other requests may take at most 600 seconds.

@@ -43,7 +43,7 @@ class InFlight:
         first: Initial number of episodes; for example, as many as fit into the caches at maximum length.
         most: Largest number of episodes.
         least: Smallest number of episodes.
-        rules: When the number grows and shrinks.
+        rules: When the number grows and shrinks; ``None`` means the defaults of ``GrowthRules``.
     """
 
     def __init__(self, first: int, most: int, least: int = 1, rules: GrowthRules | None = None) -> None:

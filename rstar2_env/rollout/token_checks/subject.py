@@ -26,8 +26,8 @@ class Template:
 
     Attributes:
         path: Folder of the model, or its name on the Hugging Face hub.
-        chat_template: Replaces the tokenizer's own template.
-        chat_template_options: Passed to the template.
+        chat_template: The chat template; ``None`` means the tokenizer's own.
+        chat_template_options: Variables passed to the template.
     """
 
     path: str

@@ -46,8 +46,8 @@ def check_template(
 
     Args:
         tokenizer: Hugging Face tokenizer to check.
-        chat_template: Replaces the tokenizer's own template; ``"chatml"`` means ``CHATML``.
-        chat_template_options: Passed to the template.
+        chat_template: A Jinja template; ``"chatml"`` means ``CHATML``, and ``None`` the tokenizer's own.
+        chat_template_options: Variables passed to the template.
         vocabulary: Rows of the model's embedding; ``None`` if the model is unknown.
         model_stops: Stop tokens of the model's ``generation_config``; ``None`` if the model is unknown.
     """

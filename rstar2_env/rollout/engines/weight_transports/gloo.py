@@ -26,7 +26,7 @@ class GlooGroup:
         rank: Rank of this member, 0 for the trainer.
         size: Number of members.
         timeout_s: Seconds to wait for the others.
-        listener: The trainer's socket, already bound to the port.
+        listener: The trainer's socket, already bound to the port; ``None`` in other members.
 
     Raises:
         RuntimeError: The other members did not join.

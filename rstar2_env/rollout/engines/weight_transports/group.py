@@ -160,7 +160,7 @@ class GroupTransport(Transport):
             raise ServiceError(f"A server was lost while it received weights: {', '.join(missing)}.", cause="lost")
 
     def _join(self, members: list[Server], servers: EngineServers) -> None:
-        """Create a process group of these members unless it exists; before, end what an aborted sync left open."""
+        """Create a process group of these members unless it exists; first end updates that a failed sync left open."""
         named = [(server.base, server.losses) for server in members]
         if self._group is not None and named == self._members:
             return

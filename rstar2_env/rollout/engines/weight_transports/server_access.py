@@ -55,7 +55,7 @@ class EngineServers:
 
     @contextmanager
     def paused(self, version: int) -> Iterator[None]:
-        """Pause new requests within the ``with`` block; afterwards they use the new version, unless it failed."""
+        """Pause new requests within the ``with`` block; afterwards they use ``version``, unless the block failed."""
         done = None
         try:
             for link in self._links:
@@ -109,8 +109,8 @@ class EngineServers:
             servers: Servers that receive the request.
             path: Path of the URL, with a leading slash.
             body: Body of the requests, or a function of the server that returns it.
-            timeout_s: Seconds that a server may take, instead of the client's timeout.
-            retries: Further attempts, instead of the client's number.
+            timeout_s: Seconds that a server may take; ``None`` means the client's timeout.
+            retries: Further attempts; ``None`` means the client's number.
 
         Returns:
             A future of the servers that succeeded; a server that is lost meanwhile is excluded. If a server refuses,
@@ -159,7 +159,7 @@ class EngineServers:
 
 
 def refused(error: ServiceError) -> ServiceError:
-    """Return the error to raise if a server did not load weights: its own ``error``, and a hint at the likely cause."""
+    """Return the error to raise if a server did not load weights: the text of ``error`` with a hint at its cause."""
     hint = ""
     if "404" in str(error):
         hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?"

@@ -17,7 +17,7 @@ class TransportSettings:
         http: The HTTP client for the servers.
         run: Identifier of the run, part of the names of stored weights; the same in every process of the run.
         version: Function that returns the version of the weights that requests use.
-        folder: Folder that trainer and servers see under the same path, if there is one.
+        folder: Folder that trainer and servers see under the same path; ``None`` without one.
         relay: Folder of each serving machine into which one of its servers copies the weights of ``folder``; ``None``
             if every server reads ``folder``.
         bucket_bytes: Maximum number of bytes sent or written at once, except for a larger tensor.
