@@ -233,7 +233,7 @@ class Asked:
         return Try(begun + more, agent)
 
     def length(self, text: str) -> int:
-        """Return the number of tokens in a text, by the agent's ``count_tokens``; without it, the number of words."""
+        """Return the number of tokens in a text; if the agent has no method ``count_tokens``, the number of words."""
         count = getattr(self._first, "count_tokens", None)
         return int(count(text)) if count is not None else len(text.split())
 

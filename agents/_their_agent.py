@@ -25,7 +25,7 @@ class TheirAgent(LoopAgent):
     Args:
         factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the
             function itself. It is called with a ``RunningLoop``: ``env_tools`` of the framework's adapter returns the
-            tools for it, and its ``system`` is the system message. Without a factory, a plain agent uses the endpoint
+            tools for it, and its ``system`` is the system message. Without a factory, a plain agent uses the model
             given by ``base_url`` and ``model``.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: Name under which the endpoint serves the model.

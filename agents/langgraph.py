@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class LangGraphAgent(TheirAgent):
-    """Plays the turns of a LangGraph graph: your own, or a plain graph for an endpoint."""
+    """Plays the turns of a LangGraph graph: your own, or a plain tool-calling graph with a model at an endpoint."""
 
     framework = "langgraph"
 

@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class OpenAIAgents(TheirAgent):
-    """Plays with an agent of the OpenAI Agents SDK: your own, or a plain agent for an endpoint."""
+    """Plays with an agent of the OpenAI Agents SDK: your own, or a plain agent with a model at an endpoint."""
 
     framework = "openai_agents"
 

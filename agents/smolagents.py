@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class SmolAgents(TheirAgent):
-    """Plays with an agent of smolagents: your own, or a plain tool-calling agent for an endpoint."""
+    """Plays with an agent of smolagents: your own, or a plain tool-calling agent with a model at an endpoint."""
 
     framework = "smolagents"
 

@@ -100,7 +100,7 @@ def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: 
 
 @lru_cache(maxsize=16)
 def _client(base_url: str, api_key: str, pid: int) -> Any:
-    """Return the client that all episodes of a process share, so that its connections are reused."""
+    """Return the client that all episodes of the process ``pid`` share, so that its connections are reused."""
     return AsyncOpenAI(base_url=base_url, api_key=api_key)
 
 

@@ -200,7 +200,7 @@ class ServedGame(ta.Env):
         return done, told
 
     def close(self) -> tuple[dict[int, float] | None, dict[int, dict[str, Any]]]:
-        """Return the outcome in TextArena's format."""
+        """Return the reward of each player (``None`` before the end), and TextArena's information on each player."""
         outcome: tuple[dict[int, float] | None, dict[int, dict[str, Any]]] = self.state.close()
         return outcome
 

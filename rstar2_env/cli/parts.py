@@ -25,9 +25,10 @@ def parts_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the parts of each slot, with their options and defaults.
+    """List the parts of each kind (slot) that trainers consist of, with their options and defaults.
 
-    A recipe names one part per slot; `rstar2 train NAME --set SLOT=PART --set SLOT.OPTION=VALUE` replaces it.
+    A trainer's recipe names a part for each slot; `rstar2 train NAME --set SLOT=PART --set SLOT.OPTION=VALUE` replaces
+    that part.
     """
     from rstar2_env.core.errors import UnknownNameError
 

@@ -35,7 +35,7 @@ class FamilyEnv(ToolEnv):
 
     @classmethod
     def more_options(cls) -> tuple[type[Family], ...]:
-        """Classes whose options the environment accepts in addition to those of ``__init__``: the family's knobs."""
+        """Classes whose fields are further options of the environment: the family, with its difficulty options."""
         return (cls.family_class,)
 
     @classmethod
