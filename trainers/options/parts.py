@@ -202,7 +202,7 @@ def typed_part(slot: str, part: Part) -> Part:
     """Return a part with typed and checked options, and defaults for the others.
 
     Args:
-        slot: The field of ``parts`` that names it.
+        slot: The field of ``parts`` that names the part.
         part: The part, as read.
 
     Raises:

@@ -58,7 +58,7 @@ class PartInfo:
     Attributes:
         name: Name of the part, as options write it.
         kind: Kind of a part of the loss ("term", "aggregation", "correction"); empty in other slots.
-        summary: One line.
+        summary: Description in one line.
         paper: Its publication ("arXiv 2402.03300"); empty if there is none.
         options: Its options.
     """
@@ -90,7 +90,7 @@ def part_info(name: str, made_by: Callable[..., Any], *, kind: str = "", given: 
     """Return the name, summary, paper and options of a part.
 
     Args:
-        name: Its name.
+        name: Name of the part.
         made_by: The class or function that creates it.
         kind: See ``PartInfo``.
         given: Names of arguments that are not options.

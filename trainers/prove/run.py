@@ -37,7 +37,7 @@ def prove(
     """Run the parts of a proof, the most important first.
 
     Args:
-        timeout_s: Time limit of all parts together.
+        timeout_s: Time limit of all parts together, in seconds.
         model: Folder of a model to compute with; ``None`` for one with random weights.
         parts: Names of the parts to run; empty for all.
         say: Receives a line for each part when it begins.

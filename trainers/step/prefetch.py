@@ -55,7 +55,7 @@ class PrefetchPace:
             on that turn; at least 1.
         every: Maximum number of updates on one batch.
         last: Steps of the run. A batch whose first update is expected at this step or later is not collected ahead.
-        carry: Sync weights while episodes run.
+        carry: Sync weights while episodes run; otherwise, wait until the running episodes have ended.
     """
 
     staleness: int

@@ -162,7 +162,7 @@ def load_model(
         name: Folder of the model, or its name on the Hugging Face hub.
         options: The model's attention implementation, and whether to trust code that comes with the model.
         dtype: Precision of the model's weights.
-        revision: Revision on the hub.
+        revision: Branch, tag or commit on the hub; ``None`` for the default branch.
         waits: Load shapes only; ``fsdp2.shard`` will receive the weights.
         role: ``model`` or ``teacher``, for error messages.
 
@@ -213,7 +213,7 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
     Args:
         name: Folder of the tokenizer, or its name on the Hugging Face hub.
         options: Whether to trust code that comes with the tokenizer.
-        revision: Revision on the hub.
+        revision: Branch, tag or commit on the hub; ``None`` for the default branch.
 
     Raises:
         ConfigurationError: The tokenizer cannot be loaded.

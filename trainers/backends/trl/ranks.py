@@ -73,7 +73,7 @@ class OwnRanks(AccelerateRanks):
 
     Args:
         state: accelerate's view of the processes.
-        timeout_s: Seconds that one process waits for another.
+        timeout_s: Seconds that one process waits for another before it raises an error.
     """
 
     def __init__(self, state: PartialState, *, timeout_s: float) -> None:

@@ -43,7 +43,7 @@ def read(checkpoint: Path, rank: int, size: int) -> tuple[dict[str, Any], Pendin
     Args:
         checkpoint: Folder of the checkpoint.
         rank: Rank of the process, from 0.
-        size: Number of processes.
+        size: Number of processes of the resumed run, which may differ from that of the earlier run.
 
     Raises:
         ConfigurationError: A file is missing.

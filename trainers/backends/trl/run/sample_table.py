@@ -27,7 +27,7 @@ def sampled(
     """Return one table row (``COLUMNS``) for each of ``count`` episodes, spread evenly over all played episodes.
 
     Args:
-        step: Value of the column for the step.
+        step: Value of the column ``step``.
         groups: The played episodes, by group.
         decisions: Whether and why each episode was selected, in the order of ``groups``.
         count: Number of rows; fewer if there are fewer episodes.
