@@ -58,7 +58,7 @@ class SaysYes:
     """Scorer that asks the inner agent whether a solution is right.
 
     Args:
-        votes: Number of times that the question is asked.
+        votes: Number of times to ask.
     """
 
     @checked
@@ -66,7 +66,7 @@ class SaysYes:
         self._votes = votes
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
-        """Return the share of requests to which the inner agent replies Yes: the solution in the turn is right."""
+        """Ask the inner agent, once per vote, whether the solution in the turn is right; return the share of yes."""
         return share_of_yes(asked, RIGHT.format(question=question, turn=turn), self._votes)
 
 

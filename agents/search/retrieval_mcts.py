@@ -74,7 +74,7 @@ class RetrievalMcts(RapMcts):
         self._index = Bm25(self._steps, words=WORDS_AND_SIGNS)
 
     def world(self, question: str) -> RapWorld:
-        """Return RAP's search space for the question with the retrieved text before it."""
+        """Return RAP's search space for a prompt that consists of similar solved problems and the question."""
         near = [self._solved[place] for place in self._questions.nearest(question, self._most[0])]
         shown = [f"A similar problem: {one['question']}\nHow it is solved: {_template(one)}" for one in near]
         asked = "\n\n".join([*shown, question])

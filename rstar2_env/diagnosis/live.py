@@ -29,7 +29,12 @@ checks have computed are kept (``StepData.once``), so that findings still cover 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A finding that has appeared since the last examination, or with ``ended``, one that has ended since then."""
+    """A finding that has appeared or ended since the last examination.
+
+    Attributes:
+        finding: The finding.
+        ended: Whether the finding has ended; otherwise it has appeared.
+    """
 
     finding: Finding
     ended: bool

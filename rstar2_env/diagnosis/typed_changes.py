@@ -60,7 +60,7 @@ def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
 
 
 def _is_set(remedy: str, run: RunRecord) -> bool:
-    """Whether a remedy consists of ``--set`` words whose options have these values already."""
+    """Whether a remedy only sets options, with ``--set``, to the values that they have in the run."""
     options = _SET.findall(remedy)
     return (
         bool(options) and not _SET.sub("", remedy).strip() and all(_equal(name, value, run) for name, value in options)

@@ -130,14 +130,14 @@ class ProcessLimits(CheckedOptions):
 
     Attributes:
         shm_bytes: Size of ``/dev/shm``.
-        files: Number of open files.
-        locked_bytes: Size of locked memory.
-        stack_bytes: Size of the stack.
-        processes: Number of processes of the user.
+        files: Maximum number of open files.
+        locked_bytes: Maximum size of locked memory.
+        stack_bytes: Maximum size of the stack.
+        processes: Maximum number of processes of the user.
         cgroup: Version of control groups, 1 or 2; 0 without control groups.
-        cgroup_memory_bytes: Memory of the control group.
-        cgroup_cpus: Number of CPU cores of the control group.
-        cgroup_pids: Number of processes of the control group.
+        cgroup_memory_bytes: Maximum memory of the control group.
+        cgroup_cpus: Maximum number of CPU cores of the control group.
+        cgroup_pids: Maximum number of processes of the control group.
     """
 
     shm_bytes: int = 0

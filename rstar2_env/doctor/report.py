@@ -110,7 +110,7 @@ def _software(machine: MachineState) -> dict[str, str]:
 
 
 def _rows(cells: Callable[[MachineState], dict[str, str]], machine: MachineState | None) -> list[tuple[str, str]]:
-    """Return the rows of a table about the machine; without a machine, the values stay empty."""
+    """Return the names and values that ``cells`` computes from a machine; without a machine, the values stay empty."""
     return [(name, value if machine else OPEN) for name, value in cells(machine or MachineState()).items()]
 
 
