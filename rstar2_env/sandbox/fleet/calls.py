@@ -78,7 +78,7 @@ class Home:
         opened: Whether a cell has run on that server.
         moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if none
             was lost.
-        current: The cell in progress.
+        current: The cell in progress; ``None`` if there is none.
         waiting: The cells queued behind ``current``.
     """
 

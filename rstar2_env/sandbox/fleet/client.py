@@ -43,7 +43,7 @@ class FleetSandbox(BaseSandbox):
     Args:
         options: The provider's options.
         token: Token that the servers require; ``None`` if they require none.
-        ca_file: File of certificates to trust for HTTPS, instead of the system's certificates.
+        ca_file: File of certificates to trust for HTTPS; ``None`` means the system's certificates.
 
     Attributes:
         thread_name: Name of the background thread.

@@ -90,7 +90,12 @@ class Dispatcher:
     # Queueing
 
     def _queue_up(self, call: FleetCall, *, first: bool = False) -> None:
-        """Put a call into the queue of the server that must run it, or into the common queue if any server may."""
+        """Put a call into the queue of the server that must run it, or into the common queue if any server may.
+
+        Args:
+            call: The call.
+            first: Whether to put it at the head of the queue; otherwise at the end.
+        """
         link = self.homes.place(call.home) if call.home is not None else None
         queue = self._queue if link is None else self._pinned[link]
         if first:

@@ -41,7 +41,9 @@ class Order(NamedTuple):
 
 
 class OrderReply(NamedTuple):
-    """A message to the warden. ENDED and BROKEN contain a wait status, CPU time and peak memory; a failure has a text.
+    """A message to the warden. ENDED and BROKEN contain a wait status, CPU time and peak memory.
+
+    ``text`` is the reason if the message reports a failure.
 
     For DEPRIORITIZED, ``status`` is 1 if the tree's CPU weight is lowered now, and ``cpu_s`` is not CPU time but the
     seconds that the tree has waited for a core since its weight was lowered.

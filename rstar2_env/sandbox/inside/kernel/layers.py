@@ -158,8 +158,9 @@ def find(options: dict[str, Any]) -> Layers:
     """Try every layer of isolation, and return those that work, with a plan of their use.
 
     Args:
-        options: The warden's options: ``isolation``, ``without`` (short names of layers to omit), ``packages``,
-            ``site_dirs``, ``readable``, ``root_folders``, ``scratch``.
+        options: The warden's options: ``isolation`` (the mode), ``without`` (short names of layers to omit),
+            ``packages`` (that programs can import), ``site_dirs`` (folders of installed packages), ``readable`` (more
+            paths that programs can read), ``root_folders`` (see ``FileView``), ``scratch`` (the warden's folder).
     """
     named = None if options["isolation"] == "none" or EVERYTHING in options["packages"] else options["packages"]
     plain = partial(plain_view, options["site_dirs"], options["readable"], named, options["scratch"])
@@ -214,7 +215,10 @@ def _groups(missing: dict[str, str]) -> ControlGroups | None:
 
 
 def _find_namespaces(plan: IsolationPlan, missing: dict[str, str]) -> None:
-    """Find the namespaces that can be created, as the current user or inside a user namespace."""
+    """Record in ``plan`` which namespaces can be created, and in ``missing`` why the others cannot.
+
+    An ordinary user can create most of them only inside a user namespace.
+    """
     if attempt(lambda: linux.unshare(linux.CLONE_NEWNS)) is not None:
         error = missing.get("user") or attempt(enter_user_namespace)
         if error is not None:

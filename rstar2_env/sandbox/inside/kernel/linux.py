@@ -113,7 +113,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Within the ``with`` block, replace the C library's functions ``_REPLACED`` by one that only reports success."""
+    """Within the ``with`` block, let every C function named in ``_REPLACED`` do nothing and report success."""
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:
@@ -214,9 +214,9 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, dat
     Args:
         source: Device, or folder to bind; any text for a file system without a device, such as tmpfs.
         target: Mount point.
-        kind: File system type.
+        kind: File system type; ``None`` for a bind mount, or to change an existing mount.
         flags: Sum of constants ``MS_*``.
-        data: Options of the file system, such as ``size=4k``.
+        data: Options of the file system, such as ``size=4k``; ``None`` for none.
     """
     encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
     _call("mount", *encoded[:3], ctypes.c_ulong(flags), encoded[3])

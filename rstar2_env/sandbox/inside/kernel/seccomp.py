@@ -74,7 +74,7 @@ class SeccompFilter:
 
     Args:
         machine: Processor architecture; ``None`` for this machine.
-        needs: Additional restrictions.
+        needs: Additional restrictions; ``None`` for none.
         only: If not empty, the filter refuses only these kinds of calls (see ``build_refusing``). This is for trusted
             programs that the user starts, such as MCP servers.
 

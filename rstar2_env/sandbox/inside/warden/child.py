@@ -50,10 +50,10 @@ class Call:
         parent: Parent process whose child should run the job.
         line: Key of the call's queue in the backlog: its parent, or ``None`` if its session already has a process.
         order: Position in the order of arrival (see ``backlog``).
-        child: The child process that runs the job.
+        child: The child process that runs the job; ``None`` until it is sent to one.
         session: Session of the call, or ``None``.
         state: State of the session that the outcome will report (``Outcome.session``).
-        note: Note about the session that the outcome will report (``Outcome.session_note``).
+        note: Note about the session that the outcome will report (``Outcome.session_note``), or ``None``.
         cancelled: Whether the outcome is no longer needed.
         restarts: Number of times that the job was started again because its program had not begun to run.
 
@@ -92,11 +92,11 @@ class Session:
     Attributes:
         name: Name of the session.
         pending: Calls that wait for their turn.
-        turn: The call whose turn it is: it waits for a worker, or runs.
-        child: Process of the session.
+        turn: The call whose turn it is, which waits for a worker or runs; ``None`` if the session is idle.
+        child: Process of the session; ``None`` if it has none now.
         held: Whether the session counts towards the limits on sessions.
         memory: Bytes of memory that the session counts towards the memory limit of all sessions.
-        note: Note for the outcome of the next cell.
+        note: Note for the outcome of the next cell, or ``None``.
         signalled: Whether an interrupt was ordered, and it is not confirmed yet that it was sent; the next cell must
             wait, so that the interrupt does not reach it.
         deadline_at: Time (of ``time.monotonic``) at which the current deadline timer fires; 0 if there is none.

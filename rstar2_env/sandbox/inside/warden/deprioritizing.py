@@ -67,7 +67,7 @@ class Deprioritizer:
         return self._deprioritized.pop(child, False)
 
     def on_reply(self, child: Child, reply: OrderReply) -> None:
-        """Handle the zygote's reply: whether the CPU weight is lowered, and how long the program waited for a core."""
+        """Handle a parent's reply: whether the CPU weight is lowered, and how long the program waited for a core."""
         if child not in self._deprioritized or not _runs(child):
             return
         if self._deprioritized[child]:

@@ -34,8 +34,9 @@ class Parents:
     """All parent processes of one warden.
 
     Args:
-        options: ``preload``, ``parents`` (the maximum number of parents, at least 1), ``stall_timeout_s``.
-        zygote: Starts parents.
+        options: ``preload`` (the modules that programs often import), ``parents`` (the maximum number of parents, at
+            least 1), ``stall_timeout_s`` (seconds after which a parent that does not answer is considered stalled).
+        zygote: Link to the zygote, the process that forks the parents.
 
     Raises:
         RuntimeError: The first parent could not be started; the message gives the reason.

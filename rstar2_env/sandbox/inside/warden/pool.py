@@ -46,8 +46,8 @@ class ChildPool:
         parents: The parent processes that fork the children.
         make_slot: Creates a slot with the given number.
         demand: Returns the number of calls that could start now with a child of the given parent.
-        on_report: Called with a child that has sent a message.
-        on_output: Called with a child and a stream to which it has written.
+        on_report: Called with a child that has sent a message, and the events (epoll's bits) of its socket.
+        on_output: Called with a child, a stream to which it has written, and the events of that stream.
         give_up: Called with the reason if no child can be created.
         children: All children, by number.
     """

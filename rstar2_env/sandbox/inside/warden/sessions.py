@@ -27,7 +27,8 @@ class Sessions:
     """All sessions of one warden.
 
     Attributes:
-        options: ``max_sessions``, ``session_timeout_s``, ``session_memory_bytes`` (0 means unlimited).
+        options: ``max_sessions`` (their maximum number), ``session_timeout_s`` (seconds without a call after which a
+            session is ended), ``session_memory_bytes`` (limit of all sessions together; 0 means unlimited).
         loop: Event loop for the timer of idle sessions.
         queue: Queue in which a call waits for a worker once its session's earlier calls have ended.
         evict: Called with the child (process) of a session that must end.

@@ -81,7 +81,7 @@ class WardenSupervisor:
         self._deprioritizer = Deprioritizer(self.options, self._loop, self._stop, self._on_deprioritized)
 
     def serve(self) -> None:
-        """Run jobs until the caller closes the connection, or until the zygote ends."""
+        """Run jobs until the caller closes the connection, ``stop`` is called or a parent process ends."""
         self.caller.do_not_block()
         self._loop.watch(self.caller.incoming, self._on_caller)
         self._loop.watch(self.caller.outgoing, self._on_room, 0)

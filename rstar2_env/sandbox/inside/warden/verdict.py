@@ -28,7 +28,7 @@ class Seen:
         stopped_for: Reason why the warden ended the program: "timeout", "output_limit", "memory", "processes", "files",
             "pipes", "rest" or "forged" (see ``Outcome.reason``); ``None`` if the program ended by itself.
         out_of_memory: Whether the kernel killed a process for exceeding the memory limit.
-        started: Whether the program compiled, as reported by the harness before the program ran.
+        started: Whether the program compiled, as the harness (the sandbox's code in the child) reported before it ran.
         cpu_s: CPU seconds used.
         cpu_limit_s: CPU seconds allowed.
         output: Whether the program wrote anything to stdout or stderr.
@@ -141,7 +141,7 @@ def _status_of_signal(seen: Seen, name: str) -> _Found:
 
 
 def read_report(messages: list[bytes]) -> dict[str, Any]:
-    """Return the fields of the last message that is a report of the harness; {} without one.
+    """Return the fields of the last message that is a report of the harness (see ``Seen.started``); {} without one.
 
     A field of the wrong type is dropped, and texts are truncated, since the program could have forged the message.
     """
