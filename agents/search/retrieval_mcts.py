@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,11 +79,13 @@ class RetrievalMcts(RapMcts):
         near = [self._solved[place] for place in self._questions.nearest(question, self._most[0])]
         shown = [f"A similar problem: {one['question']}\nHow it is solved: {_template(one)}" for one in near]
         asked = "\n\n".join([*shown, question])
-        return RapWorld(self, asked, width=self._width, votes=self._votes, predicts=True, hint=self._hint)
+        return RapWorld(
+            self, asked, width=self._width, votes=self._votes, predicts=True, hint=partial(self._hint, question)
+        )
 
-    def _hint(self, chain: ThoughtChain) -> str:
+    def _hint(self, question: str, chain: ThoughtChain) -> str:
         # Retrieve by the end of the chain: its last step, or else the question without the retrieved text.
-        where = chain.steps[-1] if chain.steps else chain.question.rpartition("\n\n")[2]
+        where = chain.steps[-1] if chain.steps else question
         near = [f"- {self._steps[place]}" for place in self._index.nearest(where, self._most[1])]
         return "\n".join(["Steps that helped in similar places:", *near]) if near else ""
 

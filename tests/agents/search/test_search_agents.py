@@ -293,6 +293,14 @@ class TestRetrieval:
         assert "- ahead" not in shown[0]
         assert "Steps that helped in similar places:\n- ahead\n" in shown[1]
 
+    def test_a_question_of_several_paragraphs_is_compared_as_a_whole(self):
+        told = []
+        solved = [{"question": "?", "steps": ["a maze"]}]
+        thought(
+            "retrieval_mcts", lambda text, seed: "Answer: 1", told, "In a maze.\n\nGo.", solved=solved, iterations=1
+        )
+        assert "Steps that helped in similar places:\n- a maze\n" in told[0]
+
     def test_with_an_oracles_template_one_iteration_is_enough(self):
         def reply(text, seed):
             if text.endswith(STEP):
