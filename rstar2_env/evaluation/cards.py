@@ -79,7 +79,7 @@ class Card:
         env_id: Gymnasium id of the environment.
         line: Description in one line.
         knobs: The environment's own arguments with their defaults.
-        baseline: Mean reward of a random player; "" if not stated.
+        baseline: Mean reward of a random player, as text that may add an explanation; "" if not stated.
         text: The whole docstring.
         sections: Text under each heading of the docstring.
         distribution: The distribution that registered the environment; "" for this package.

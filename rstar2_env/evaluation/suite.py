@@ -54,7 +54,7 @@ class Suite:
     """The options of several evaluations, by name.
 
     Attributes:
-        sets: The options of each set, by name, in the order of playing.
+        sets: The options of each evaluation, which is called a set, by its name, in the order of playing.
     """
 
     sets: Mapping[str, Mapping[str, Any]]

@@ -10,7 +10,7 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """1 if exactly one answer was marked, else 0."""
+    """1 if the policy marked exactly one answer in the episode, else 0."""
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
         """Return 1 or 0."""

@@ -186,7 +186,7 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
 
 
 def needs_of(score: object) -> frozenset[Need]:
-    """Return the needs of a component in addition to the episode.
+    """Return the inputs, such as ``"group"`` or ``"lm"``, that a component needs in addition to the episode.
 
     Raises:
         ConfigurationError: The component declares an unknown need.

@@ -66,7 +66,7 @@ class LatentAction(CheckedOptions):
 
 
 def latent_of(text: str) -> str:
-    """Return the latent of a turn: its first line if that is a thought, else ``<act>``."""
+    """Return the latent of a turn: its first line if that is ``<think>`` with a thought after it, else ``<act>``."""
     first = text.strip().partition("\n")[0].strip()
     return first if first.startswith(THINK) and first != THINK else ACT
 

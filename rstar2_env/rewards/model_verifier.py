@@ -29,7 +29,7 @@ class ModelVerifierReward:
     """1 for an answer that a judge accepts, less if its length differs from the gold answer's (arXiv 2505.14652).
 
     Attributes:
-        missing: Score of an episode without an answer (General-Reasoner).
+        missing: Score of an episode without an answer, as in General-Reasoner.
         per_token: Penalty per token of length difference.
         most: Largest length difference that is penalized, in tokens; a larger one costs no more.
         tokenizer: Tokenizer that counts lengths, or its folder or hub name; ``None`` counts words and symbols.

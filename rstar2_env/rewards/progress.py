@@ -35,7 +35,7 @@ class Progress(CheckedOptions):
 
     Attributes:
         rollouts: Number of further episodes from the end of each turn.
-        best_of: K, the number of episodes from which the prover takes the best.
+        best_of: K, the number of continuations of which at least one must succeed.
     """
 
     rollouts: Count = 4

@@ -128,7 +128,12 @@ class Engine(Protocol):
         ...
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Load the policy's newest weights; an engine that shares the trainer's module only records the version."""
+        """Load the policy's newest weights; an engine that shares the trainer's module only records the version.
+
+        Args:
+            version: Number of the weights, reported by later generations (``Generation.policy_version``).
+            weights: The weights, in a form that the engine takes; ``None`` if it shares the trainer's module.
+        """
         ...
 
     def capacity(self) -> int:

@@ -112,7 +112,7 @@ class AuditBench:
         self._grader = self.process("plain")
 
     def process(self, folder: str, **options: object) -> GraderProcess:
-        """Return a separate process of the target, with its own folder; it starts at the first call.
+        """Return a separate process of the target, with its own folder; it starts when it first grades a call.
 
         Args:
             folder: Name of the folder.

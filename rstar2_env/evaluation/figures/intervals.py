@@ -191,7 +191,7 @@ def _number(value: float) -> float | None:
 
 
 def _place(name: Hashable) -> tuple[int, float, str]:
-    """Sort key: numbers by size, then words."""
+    """Sort key of the name of a source or difficulty: numbers by size, then words."""
     try:
         return 0, float(str(name)), str(name)
     except ValueError:

@@ -68,7 +68,7 @@ class Summary:
         code_share: Share of episodes with a call.
         code_share_correct: Share of the correct episodes that have a call.
         tokens: Mean number of tokens that the policy wrote, over episodes for which it is known.
-        repetition: Mean share of four-word sequences that already occurred in the episode.
+        repetition: Mean share of an episode's four-word sequences that repeat an earlier one.
         truncated: Share of episodes that exhausted a budget of turns, tokens or time.
         statuses: Number of the policy's calls by status, over all episodes that count.
         statuses_correct: Number of calls by status, over correct episodes.

@@ -32,7 +32,7 @@ class Regraded:
 
     Attributes:
         entry: The episode, as the run keeps it.
-        gold: The gold answer; ``None`` if it is unknown, so that nothing was graded.
+        gold: The gold answer; ``None`` if nothing was graded, because it is unknown or the episode does not count.
         verdict: The new verdict; ``None`` if nothing was graded.
     """
 

@@ -70,7 +70,7 @@ class StepRecord:
 
     Attributes:
         action: The player's action.
-        text: The environment's next text.
+        text: The text that ``step`` returned.
         reward: Reward of the turn, before a mixture of environments scales it.
         terminated: As ``step`` returned it.
         truncated: As ``step`` returned it.

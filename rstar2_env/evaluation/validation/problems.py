@@ -50,7 +50,7 @@ class FailedCheck:
 
     Attributes:
         problem_id: Id of the problem.
-        check: One of ``CHECKED``, or ``UNREADABLE``.
+        check: Name of the check, one of ``CHECKED``; ``UNREADABLE`` if the gold answer cannot be parsed.
         detail: The expected and the actual result.
     """
 

@@ -66,7 +66,7 @@ class PrepareOptions(CheckedOptions):
         most_length: Maximum number of characters of a question.
         unique: Keep each question once, and remove questions with different answers.
         total: Number of problems in the mixture; ``None`` for all available problems.
-        splits: The share of each split.
+        splits: Share of the problems in each split, by its name.
         seed: Seed of the mixture and of the order; ``None`` means 0, or the pipeline's seed in a pipeline.
     """
 

@@ -240,7 +240,7 @@ class Scheduler:
             return place
 
     def _answered(self, engine: int, failed: dict[int, Exception]) -> None:
-        """Record that one engine answered a request that failed on others."""
+        """Record that ``engine`` answered a request, and a strike for each engine on which it ``failed`` before."""
         if not failed:
             self._strikes[engine] = 0
             return

@@ -28,8 +28,7 @@ def check_row(
 
     Args:
         row: Token ids, mask and log-probabilities of the row.
-        episode: Episode of the row; ``None``, which skips the checks that need it, unless the row contains the whole
-            episode.
+        episode: Episode of the row, which must contain the whole episode; ``None`` skips the checks that need it.
         codec: Converter of the chat template with which the episode was played; ``None`` skips the checks that need it.
         vocabulary: Number of valid token ids; ``None`` if unknown.
     """

@@ -109,7 +109,7 @@ def _patterns(bench: AuditBench) -> Iterator[str]:
 
 
 def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | None:
-    """Return a suspicion if doubling the length of an answer multiplies the time of its grade by ``_FACTOR``.
+    """Return a suspicion if the time of a grade grows by ``_FACTOR`` or more when the length of the answer doubles.
 
     If a grade exceeds the deadline, the suspicion is about that answer. Times too short to measure are ignored.
 

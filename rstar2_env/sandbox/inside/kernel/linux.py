@@ -87,7 +87,7 @@ def raw(name: str) -> Any:
 
 
 def failure(what: str) -> OSError:
-    """Return the error of the C library function that failed last."""
+    """Return the error of the C library function that failed last; the message begins with ``what``."""
     number = ctypes.get_errno()
     return OSError(number, f"{what}: {os.strerror(number)}")
 

@@ -163,11 +163,11 @@ removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 
 
 def names(*texts: str) -> set[str]:
-    """Return the names of the system calls in texts that are written like ``ALLOWED``."""
+    """Return the names of the system calls in texts of entries such as "read 0 63" (see ``ALLOWED``)."""
     return {entry.split()[0] for text in texts for entry in text.split(",")}
 
 
 def numbers(text: str, machine: str) -> list[int]:
-    """Return the numbers on ``machine`` ("x86_64" or "aarch64") of the calls in a text written like ``ALLOWED``."""
+    """Return the numbers on ``machine`` ("x86_64", "aarch64") of the calls in a text of entries such as "read 0 63"."""
     column = {"x86_64": 1, "aarch64": 2}[machine]
     return [int(entry.split()[column]) for entry in text.split(",") if entry.split()[column] != "-"]

@@ -37,7 +37,7 @@ class FileView:
 
     Attributes:
         python: Path of the interpreter.
-        launch: Path of ``launch.py``.
+        launch: Path of ``launch.py``, which starts the programs of the sandbox itself.
         site_dirs: Folders of installed packages.
         library_path: ``LD_LIBRARY_PATH``, or empty.
         readable: All visible paths, read-only.

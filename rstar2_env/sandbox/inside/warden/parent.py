@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Parent:
-    """The warden's record of a parent process: a fork of the zygote that forks a child for each program.
+    """The warden's record of a parent process, which the zygote forks, and which forks a child for each program.
 
     Args:
         names: The modules of ``preload`` that the parent imports, in order.

@@ -34,8 +34,8 @@ class Parents:
     """All parent processes of one warden.
 
     Args:
-        options: ``preload`` (the modules that programs often import), ``parents`` (the maximum number of parents, at
-            least 1), ``stall_timeout_s`` (seconds after which a parent that does not answer is considered stalled).
+        options: ``preload`` (modules to import in advance), ``parents`` (the maximum number of parents, at least 1),
+            ``stall_timeout_s`` (seconds after which a parent that does not answer is considered stalled).
         zygote: Link to the zygote, the process that forks the parents.
 
     Raises:

@@ -40,8 +40,8 @@ class ChildPool:
     """Creates child processes, and keeps some of them waiting for jobs.
 
     Attributes:
-        options: The numbers ``workers``, ``parents`` and ``waiting`` (children to keep waiting), and ``file_bytes``,
-            the size of the first children's file systems.
+        options: The numbers ``workers`` (programs that run at the same time), ``parents`` (parent processes) and
+            ``waiting`` (children to keep waiting), and ``file_bytes``, the size of the first children's file systems.
         loop: Event loop that receives the children's messages.
         parents: The parent processes that fork the children.
         make_slot: Creates a slot with the given number.

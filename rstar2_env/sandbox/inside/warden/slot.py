@@ -17,7 +17,7 @@ class ChildSlot:
 
     Args:
         index: Number of the slot.
-        groups: The control groups of this warden, or ``None``.
+        groups: The control groups of this warden; ``None`` if it cannot use any.
         scratch: Folder for working folders; ``None`` if each child mounts its own.
         counted: Whether the kernel can limit the processes of the slot's children without counting other processes.
         own_user: Whether the slot's children run as a user of the machine that has no other processes.

@@ -41,7 +41,7 @@ class WardenSupervisor:
 
     Attributes:
         caller: The connection to the caller.
-        options: ``workers``, ``stall_timeout_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
+        options: The options of ``ChildPool``, ``Parents``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
         make_slot: Function that creates the slot of a child.
         greeting: Message to the caller once the first child is ready, which proves that every layer can be applied;
