@@ -31,11 +31,11 @@ class Job:
 
     Attributes:
         code: Python source.
-        stdin: Contents of standard input.
+        stdin: Contents of standard input; empty by default.
         limits: Limits of the program.
         files: Contents of files to write into the working folder before the program starts, by relative path.
-        seed: Seed of ``random`` and ``numpy.random``, so that a call can be replayed exactly. In a session, a cell
-            reseeds only if its seed differs from the seed of the previous cell.
+        seed: Seed of ``random`` and ``numpy.random``, 0 by default, so that a call can be replayed exactly. In a
+            session, a cell reseeds only if its seed differs from the seed of the previous cell.
         session: Name of a session, which keeps its Python state across calls; its calls (cells) run one after the
             other. ``None`` runs the program in a fresh process. The first job of a session creates it with that job's
             limits on memory, processes and file size; the limits on wall clock and output apply to each cell.
@@ -90,8 +90,8 @@ class Outcome:
         error_message: Message of the exception, or the reason why the program was ended.
         traceback: Traceback; its line numbers refer to ``Job.code``.
         wall_s: Seconds from the start of the program to its end, including time that its limit does not count.
-        cpu_s: CPU seconds of the program and its children, if known.
-        peak_memory_mb: Peak memory use in MiB, if known.
+        cpu_s: CPU seconds of the program and its children; 0 if unknown.
+        peak_memory_mb: Peak memory use in MiB; 0 if unknown.
         truncated: Whether output was dropped.
         stdout_left_out: Number of dropped bytes of stdout.
         stderr_left_out: Number of dropped bytes of stderr.

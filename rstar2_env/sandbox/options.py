@@ -87,8 +87,8 @@ class LocalOptions(ProviderOptions):
             run for a quarter of a second gets a lower CPU weight and no longer counts as a worker, so that the
             next call starts. 0 by default; four per worker is a good value if calls can arrive faster than they end.
         waiting: Number of child processes that are kept ready for future calls; the default is ``workers``.
-        isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
-            warns once, ``"none"`` switches isolation off, for debugging.
+        isolation: ``"strict"``, the default, refuses to start without a required layer, ``"best"`` runs with the
+            available layers and warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
         root_folders: Names of folders in the working folder that programs also find at the root: with ``("app",)``,
             ``/app`` is a link to the folder ``app`` in the working folder, which a program must create. This needs a
@@ -164,7 +164,7 @@ class LocalOptions(ProviderOptions):
         return self.waiting if self.waiting is not None else self.slots
 
     def for_warden(self, scratch: str) -> dict[str, Any]:
-        """Return the options as the first message to a warden."""
+        """Return the options as the first message to a warden, which may use the temporary folder ``scratch``."""
         return {
             **{name: getattr(self, name) for name in _UNCHANGED},
             "op": "start",

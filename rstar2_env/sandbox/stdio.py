@@ -43,8 +43,8 @@ class StdioLimits:
         processes: Maximum number of concurrent processes and threads. All of them end with the program.
         network: Whether the program may use the network and other sockets.
         write: Folders and files that the program may write, in addition to its own temporary folder (``TMPDIR``).
-        isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
-            warns once, ``"none"`` keeps only the limits on memory and on files.
+        isolation: ``"strict"``, the default, refuses to start without a required layer, ``"best"`` runs with the
+            available layers and warns once, ``"none"`` keeps only the limits on memory and on files.
     """
 
     memory_mb: int = option(1024, least=1, most=1 << 24)
@@ -104,7 +104,9 @@ def limited(
 
 
 def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the plan of the isolation layers for programs under ``limits``; it is computed once in each process.
+    """Return the plan of the isolation layers, except those in ``without``, for programs under ``limits``.
+
+    The plan is computed once in each process.
 
     Raises:
         SandboxUnavailableError: The machine lacks a layer that ``isolation="strict"`` requires.

@@ -44,7 +44,7 @@ class HackTally:
     examples: list[Hack] = field(default_factory=list)
 
     def count(self, hack: Hack, *, paid: bool) -> None:
-        """Add one hack to the counts."""
+        """Add one hack to the counts; ``paid`` says whether it was graded as correct or rewarded."""
         self.tried += 1
         self.paid += paid
         if paid and len(self.examples) < MAX_EXAMPLES:

@@ -82,7 +82,10 @@ def letters(rng: np.random.Generator, least: int, most: int) -> str:
 def _join(
     inner: Composition, text: str, depth: int, pool: Sequence[StringFunction], longest: int, rng: np.random.Generator
 ) -> Composition | None:
-    """Join ``inner`` and a new, less deep expression over ``text``, in random order, by ``+`` or a binary function."""
+    """Join ``inner`` and a new, less deep expression over ``text``, by ``+`` or a binary function.
+
+    The order of the two is random; the other arguments are those of ``compose``.
+    """
     other = compose(text, int(rng.integers(depth)), pool, longest, rng)
     if other is None:
         return None

@@ -109,7 +109,13 @@ class IntermediateCounts:
     missing: int = 0
 
     def add(self, given: Mapping[int, frozenset[str]], truths: Sequence[frozenset[str]]) -> None:
-        """Count the answers of one turn; a question without an answer counts as at least one missed item."""
+        """Count the answers of one turn.
+
+        Args:
+            given: The policy's answers, by the question's number from 1. A missing answer counts as one missed item or
+                more.
+            truths: The right answer to each question.
+        """
         for number, truth in enumerate(truths, 1):
             answer = given.get(number)
             if answer is None:
@@ -145,7 +151,7 @@ def read_intermediates(turn: str) -> dict[int, frozenset[str]]:
 
 
 def write_intermediate(number: int, items: frozenset[str]) -> str:
-    """An intermediate answer in the form that the rules ask for."""
+    """The answer to intermediate question ``number``, in the form that the rules ask for; no items mean "none"."""
     return f"[Intermediate Thinking Results {number}: {', '.join(sorted(items)) or 'none'}]"
 
 

@@ -82,7 +82,14 @@ class OptimalTokenBaseline(GroupAdvantage):
     def _baselines(
         self, returns: FloatArray, weights: FloatArray, there: np.ndarray, ends: Sequence[int]
     ) -> list[FloatArray]:
-        """Return the baseline of each episode at each position; ``ends`` holds each episode's number of positions."""
+        """Return the baseline of each episode at each position.
+
+        Args:
+            returns: Reward of each episode, shape (episodes,).
+            weights: W_t, shape (episodes, positions).
+            there: Whether an episode has a counted token at a position, same shape.
+            ends: For each episode, the number of positions up to its last token.
+        """
         if self.baseline == "others":
             return [
                 _mean(*(np.delete(one, own, 0) for one in (returns, weights, there))) for own in range(len(returns))

@@ -165,7 +165,7 @@ class FrameReader:
         return frames
 
     def _join(self, frame: Frame) -> Frame | None:
-        """Return a frame that is not a part; for the last part, return the joined frame; for other parts, ``None``."""
+        """Return the frame itself if it is not a part, the joined frame for the last part, ``None`` for other parts."""
         number = frame.header.get("part_of")
         if number is None:
             return frame

@@ -32,8 +32,8 @@ class RemoteOptions(FleetOptions):
         reconnect_timeout_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight;
             then the call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.
         start_timeout_s: Seconds within which a server must answer at the start.
-        isolation: ``"strict"`` refuses servers that lack a required layer, ``"best"`` warns once, ``"none"`` does not
-            check.
+        isolation: ``"strict"``, the default, refuses servers that lack a required layer, ``"best"`` warns once,
+            ``"none"`` does not check.
         limits: The limits that most jobs have; used only to warn, at the start, about servers that would lower
             them.
         ca_file: File of certificates to trust for HTTPS, instead of the system's certificates.

@@ -171,7 +171,7 @@ def _invalid_field(submission: Any) -> tuple[str, str] | None:
 
 
 def _invalid(where: list[Any], text: str) -> Response:
-    """Return the response to an invalid request, in FastAPI's format, which code-judge uses."""
+    """Return the response to a request whose field at the path ``where`` is invalid, in code-judge's format."""
     return JSONResponse({"detail": [{"loc": where, "msg": text, "type": "value_error"}]}, 422)
 
 

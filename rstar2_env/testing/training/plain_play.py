@@ -57,7 +57,7 @@ class PlainPlay:
         return made
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
-        """Return an episode with one turn of meaningless text."""
+        """Return an episode with one turn of meaningless text, instead of a model's reply to ``text``."""
         made = await self._made(group, member, "", 0.0)
         self.played.append(made)
         return made

@@ -39,7 +39,7 @@ class RolloutHarness:
         ]
 
     def play(self, play: PlainPlay, starts: Sequence[Any], size: int = _SIZE) -> Any:
-        """Return the groups that a new object of the part plays."""
+        """Return the groups, of at least ``size`` episodes each, that a new object of the part plays."""
         return asyncio.run(asyncio.wait_for(self.make()(starts, size, play), _PATIENCE_S))
 
 

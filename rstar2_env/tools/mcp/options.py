@@ -27,9 +27,9 @@ class ServerOptions(StdioLimits):
     Attributes:
         target: A Python file (``./server.py``), the address of a server over HTTP (``http://127.0.0.1:8000/mcp``), or a
             command line that starts a server on its standard input and output (``mcp-server-time``).
-        lifetime: ``episode``: every episode has its own program, or its own session with a server over HTTP, so state
-            does not pass from one episode to the next. ``shared``: all environments of this process share one program
-            or session.
+        lifetime: ``episode``, the default: every episode has its own program, or its own session with a server over
+            HTTP, so state does not pass from one episode to the next. ``shared``: all environments of this process
+            share one program or session.
         only: Names of the tools to offer; empty for all tools of the server.
         prefix: Text before the name of each tool, to distinguish the tools of several servers.
         timeout_s: Seconds that one call may take.

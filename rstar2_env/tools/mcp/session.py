@@ -123,7 +123,7 @@ class McpSession:
         return self._keeper is None or self._keeper.done()
 
     def call(self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
-        """Call a tool and return the ``mcp_types.CallToolResult``.
+        """Call a tool, with ``meta`` as the request's metadata, and return the ``mcp_types.CallToolResult``.
 
         Raises:
             LostError: The connection failed.

@@ -119,7 +119,7 @@ def parse_json(text: str) -> Any:
 
 
 def named_call(found: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and arguments of a call in JSON; the arguments may be a JSON string themselves.
+    """Return the name and the arguments of a parsed JSON call, whose arguments may be a string of JSON.
 
     Raises:
         UnusableError: The call has no name, or its arguments are not an object.

@@ -233,7 +233,7 @@ def _undivided(golds: Sequence[Node], answer: Node) -> bool:
 
 
 def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str | None:
-    """Return the kind of uncomputed work in a constant answer to a constant gold; ``None`` if there is none."""
+    """Return the kind of uncomputed work, outside ``allowed``, in a constant answer to a constant gold, or ``None``."""
     if "arithmetic" not in allowed and _undivided(golds, answer):
         return "division"
     if is_literal(answer):

@@ -165,7 +165,7 @@ def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
 
 
 def _joined(text: str, kept: list[tuple[int, int, str]]) -> str | None:
-    """Join the contents of boxes into one answer; return ``None`` if the text negates them."""
+    """Join the boxes ``kept`` (start, end and content) into one answer; ``None`` if ``text`` negates them."""
     start, end = kept[0][0], kept[-1][1]
     if _NEGATION.search(text[max(0, start - _MAX_NEGATION_CHARS) : start]):
         return None

@@ -168,7 +168,7 @@ def _rate(text: str, at: int, tokens: list[Token]) -> str | None:
 
 
 def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -> int:
-    """Read a LaTeX command whose name ends at ``at``; return its end, which includes its text group if it has one."""
+    """Append the tokens of a LaTeX command whose name ends at ``at``; return the end of the command or its group."""
     if name in names.TEXT_COMMANDS:
         content, end = _group(text, at)
         _text_group(content, name, tokens, spaced)

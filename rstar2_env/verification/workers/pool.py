@@ -189,7 +189,11 @@ class WorkerPool:
                 del self._known[next(iter(self._known))]
 
     def _do(self, process: WorkerProcess | None, job: _Job, seconds: float) -> tuple[WorkerProcess | None, WorkerReply]:
-        """Send a job to a worker, which is started if necessary; if it dies, send the job to one other worker."""
+        """Send a job to ``process``, or to a new worker if that is ``None`` or dies.
+
+        Returns:
+            The worker for the next job, ``None`` if it has ended, and the reply.
+        """
         died: WorkerDiedError | None = None
         for _ in range(2):
             if self._closed:

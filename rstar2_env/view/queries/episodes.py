@@ -111,7 +111,7 @@ def _cached_ids(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, st
 
 
 def page_of(params: Mapping[str, str], most: int = MOST_ROWS, default: int = 100) -> tuple[int, int]:
-    """Return the offset and the limit that a query's parameters request.
+    """Return the offset and the limit (by default ``default``, at most ``most``) that a query's parameters request.
 
     Raises:
         ConfigurationError: A value is not a whole number.

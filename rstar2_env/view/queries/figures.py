@@ -231,7 +231,7 @@ def aggregates_of_all(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_by_split(index: RunIndex) -> dict[str, Any]:
-    """Return figures of all training episodes (``train``) and of the last evaluation (``eval``); else ``None``."""
+    """Return figures of all training episodes (``train``) and the last evaluation (``eval``); ``None`` without any."""
     with index.reading() as db:
         step = last_step(db, "eval")
         return {

@@ -29,7 +29,7 @@ def lower_priority(niceness: int) -> None:
 
 
 def main(path: str, name: str, parent: str, niceness: str) -> None:
-    """Print the findings of a run as JSON; end when the process ``parent`` ends (on Linux)."""
+    """Print the findings of a run as JSON, with lowered priority; end when the process ``parent`` ends (on Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != int(parent):

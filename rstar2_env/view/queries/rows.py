@@ -125,7 +125,7 @@ def short_question(question: str, task: str, heads: Mapping[str, int], longest: 
 
 
 def _row(key: str, row: EpisodeRow, heads: Mapping[str, int]) -> EpisodeRow:
-    """Convert the values of ``FIELDS`` in the index to the row of an episode."""
+    """Convert the values of ``FIELDS`` in the index to the row of an episode; ``heads`` is from ``common_prefixes``."""
     return {
         "key": key,
         **row,

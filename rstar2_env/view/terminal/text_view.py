@@ -95,7 +95,7 @@ def renderables(content: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def _listed(answers: Answers, name: str, params: Mapping[str, str], most: int) -> tuple[list[EpisodeRow], int]:
-    """Read rows of the table of episodes page by page; return them and the total number."""
+    """Read at most ``most`` rows of the table of episodes, page by page; return them and the total number."""
     rows: list[EpisodeRow] = []
     while True:
         limit = min(max(most - len(rows), 1), MOST_ROWS)

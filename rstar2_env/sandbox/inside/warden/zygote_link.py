@@ -104,6 +104,11 @@ def _spawn(control: int, layers: Layers, scratch: str) -> int:
     """Start the zygote as a fresh interpreter with ``control`` as its descriptor 0; return its process id.
 
     The zygote becomes pid 1 of a new pid namespace, which later forks of the calling process would join too.
+
+    Args:
+        control: The zygote's end of the control socket.
+        layers: Active layers of isolation, and the files that the zygote sees.
+        scratch: Temporary folder, in which the zygote's root file system is built.
     """
     plan, view = layers.plan, layers.view
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)

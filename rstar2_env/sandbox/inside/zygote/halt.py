@@ -24,7 +24,7 @@ class TreeHalt:
     """Stops one process tree with SIGSTOP, and can wake it again.
 
     Args:
-        main: First process of the tree.
+        main: Id of the tree's first process.
         init: Id of the process that is the tree's pid 1 and only waits (``linux.Pausing``); 0 if there is none.
     """
 

@@ -27,7 +27,8 @@ def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> N
         names: The modules of ``preload`` that this parent imports.
         options: The warden's first message to the zygote, with the keys ``preload``, ``warmup`` (a dict from a module's
             name to a program; the program under the key "" runs in every parent that imports a module),
-            ``site_dirs``, ``plan`` (the layers of isolation) and ``readable``.
+            ``site_dirs`` (folders of installed packages), ``plan`` (the layers of isolation) and ``readable`` (paths
+            that programs can read).
     """
     zygote = os.getppid()
     linux.die_with_parent()

@@ -28,7 +28,7 @@ class LoweredTree:
     """A process tree with a lowered CPU scheduling weight.
 
     Args:
-        main: First process of the tree.
+        main: Id of the tree's first process.
         init: Id of the process that is the tree's pid 1 and only waits (``linux.Pausing``); 0 if there is none.
     """
 

@@ -34,8 +34,8 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
     - It is a condition that does not restrict the gold answer.
     - It consists of known words.
 
-    A negation in the gold answer must also be in the answer, and so must a condition without a word (``x^2, x > 0``),
-    unless that condition holds anyway.
+    A negation in the gold answer must also be in the answer, and so must a condition in symbols alone, such as
+    ``x > 0`` in ``x^2, x > 0``, unless that condition holds anyway.
 
     Args:
         gold: The gold answer.
