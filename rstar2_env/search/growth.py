@@ -60,7 +60,10 @@ class Growth(Generic[S, A]):
         return sum(self._discount**place * one.reward for place, one in enumerate(node.path()[1:]))
 
     def found(self) -> Found[S, A]:
-        """Return the path with the highest reward, of the finished paths if there are any; a tie goes to the first."""
+        """Return the finished path with the highest reward, or an unfinished path if none is finished.
+
+        If several paths have the same reward, the first is returned.
+        """
         ends = [node for node in self.root.walk() if not node.children]
         best = max(ends, key=lambda node: (node.terminal, self.earned(node)))
         return Found(best.path(), self.earned(best), self.root, self.steps, best.terminal)

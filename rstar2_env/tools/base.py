@@ -37,7 +37,7 @@ class ToolSpec:
 
 
 def _copied(value: Any) -> Any:
-    """Return a deep copy made of dicts and lists, since callers may change ``info`` but environments share schemas."""
+    """Return a deep copy of a schema as dicts and lists, so that a caller who changes it affects no environment."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -133,7 +133,7 @@ class ModelVerifier:
             return True
 
     def _ask(self, gold: str, answer: str, question: str) -> bool | None:
-        """Return the judge's verdict; ``None`` if its reply is missing or is not one of the two words."""
+        """Return whether the judge accepts the answer; ``None`` without a reply, or if the reply is unreadable."""
         messages = _messages(gold, answer, question)
         try:
             reply = self._endpoint.complete(messages, model=self.model, temperature=0.0, max_tokens=16)

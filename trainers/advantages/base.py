@@ -43,7 +43,7 @@ answer's tokens."""
 
 
 class Measure(Protocol):
-    """Function that computes the measurements that an estimator needs; a backend implements it."""
+    """Function that computes the measurements that an estimator needs; each training backend implements it."""
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
         """Store the measurements in ``Episode.measured``; every process must call it, even a process without groups.

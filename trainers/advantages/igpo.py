@@ -89,7 +89,7 @@ class Igpo(GroupAdvantage):
 
 
 def _beyond_others(returns: Sequence[FloatArray]) -> list[FloatArray]:
-    """Subtract from each return the mean return of the other episodes at the same turn; 0 if there are none."""
+    """Subtract from each return the mean return of the other episodes at the same turn, or 0 if none has that turn."""
     turns = max(map(len, returns))
     count, total = np.zeros(turns), np.zeros(turns)
     for own in returns:

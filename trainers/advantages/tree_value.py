@@ -33,7 +33,7 @@ _COMPLETE = ("answered", "terminated")
 
 @dataclass(frozen=True)
 class TreeValue(GroupAdvantage):
-    """tanh(Q) of the token's node in the tree, minus the group's mean value: DeepSearch (arXiv 2509.25454).
+    """tanh of Q, the value of the token's node in a tree, minus the group's mean value: DeepSearch (arXiv 2509.25454).
 
     A group whose episodes all have the same value gets zero advantages.
 

@@ -154,7 +154,7 @@ def check_hook(
 
 
 def _difference(one: list[Any], other: list[Any]) -> str:
-    """Describe the first difference between two lists of actions, which must not be equal."""
+    """Describe the first difference between two unequal lists of actions."""
     left, right = next(pair for pair in zip_longest(one, other) if pair[0] != pair[1])
     return f"{_described(left)}, and {_described(right)}"
 

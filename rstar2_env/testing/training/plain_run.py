@@ -84,7 +84,7 @@ class PlainRun:
 
     @property
     def openings(self) -> Mapping[str, str]:
-        """The opening messages of episodes, which are the same for training and evaluation."""
+        """The text around the problem in a prompt, by split ("train", "eval"); here both are equal."""
         return {"train": "system: solve. user: {question}", "eval": "system: solve. user: {question}"}
 
     def note(self, text: str) -> None:

@@ -27,7 +27,7 @@ class RecipeHarness:
     name: str
 
     def config(self, **options: Any) -> Any:
-        """Return the options of a run, overridden with the caller's options."""
+        """Return the options of a run with this recipe; the caller's options override the recipe's."""
         return self.recipe.configure({**_MODEL, **options})
 
 

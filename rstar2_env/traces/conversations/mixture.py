@@ -23,10 +23,10 @@ class Mixture:
     """Conversations of several sources.
 
     Attributes:
-        records: Each with ``messages`` and its ``source``, in random order.
-        rows: Number of rows in each source.
-        taken: Number of conversations taken from each source.
-        unusable: Number of unusable rows in each source, by reason.
+        records: Conversations in random order, each a dict with ``messages`` and ``source``.
+        rows: Number of rows, by source.
+        taken: Number of conversations taken, by source.
+        unusable: Number of unusable rows, by source and reason.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)

@@ -45,7 +45,7 @@ def without_changes(node: Node, question: str | None) -> Node:
 
 @lru_cache(maxsize=256)
 def _direction_asked(question: str) -> int | None:
-    """Return the direction of change that a question asks for, as ``direction`` does; 1 if the change may be either.
+    """Return the direction of change that a question asks for: 1 for a rise or for any change, -1 for a fall.
 
     Returns:
         ``None`` if the question asks for no change, or names two directions.

@@ -95,7 +95,7 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
 
 
 def _from_relation(node: Relation) -> RealSet | None:
-    """Read an inequality, or a chain of two, with the variable alone on one side or in the middle."""
+    """Read an inequality, a chain of two, or ``x in S``, with the variable alone on a side; ``None`` if that fails."""
     sides, ops = node.sides, node.ops
     if len(sides) == 2 and ops[0] in ("in", "notin") and is_label(sides[0]) and not is_braced(sides[1]):
         inner = read_set(sides[1], as_set=True)
@@ -135,7 +135,7 @@ def _from_relation(node: Relation) -> RealSet | None:
 
 
 def _variable(node: Node) -> tuple[str, bool] | None:
-    """Return the name of a variable (or a label such as ``f(x)``), and whether it is in absolute-value bars."""
+    """Return the name of a variable or label (``f(x)``), and whether it is in bars as in ``|x|``; else ``None``."""
     if isinstance(node, Apply) and node.op == "abs" and isinstance(node.args[0], Sym):
         return key(node.args[0]), True
     return (key(node), False) if is_label(node) and not isinstance(node, Words) else None

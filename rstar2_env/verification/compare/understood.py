@@ -130,7 +130,7 @@ def _spelled(node: Node) -> str:
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
-    """Whether a sign such as ``'`` (feet) is a unit: the gold has a unit of its dimension, or a known word names it."""
+    """Whether a sign such as ``'`` is a unit (feet): the gold has a unit of that dimension, or a known word for it."""
     unit = read_unit(sign)
     golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):

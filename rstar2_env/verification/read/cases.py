@@ -62,7 +62,7 @@ def as_cases(node: Node, read: Read) -> Node | None:
 
 
 def _labelled(node: Node) -> tuple[Node, Node] | None:
-    """Split ``f(x) = x if x > 0`` into the label ``f(x)``, which applies to all cases, and the first case."""
+    """Split ``f(x) = x if x > 0`` into the label ``f(x)`` of all cases and the first case; ``None`` for other nodes."""
     if isinstance(node, Given) and isinstance(node.body, Relation) and node.body.ops == ("=",):
         return node.body.sides[0], Given(node.body.sides[1], node.condition)
     return None

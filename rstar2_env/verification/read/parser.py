@@ -242,7 +242,7 @@ class Reader(Factors):
         return None
 
     def _first_side(self) -> Node:
-        """Read the first side; filler words ("only") before a value are skipped, "about" becomes the sign ``~``."""
+        """Read the first side of a relation: skip filler words such as "only", and turn "about" into the sign ``~``."""
         side = self.ratio()
         while isinstance(side, Words) and self.starts_factor():
             said = set(side.text.lower().split())

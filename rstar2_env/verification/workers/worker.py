@@ -40,7 +40,7 @@ def _register_package() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Make the kernel send SIGKILL when the parent ends; exit at once if it has ended already."""
+    """Make the kernel send SIGKILL when the process ``parent`` ends; exit at once if it has ended already."""
     if sys.platform == "linux":
         import ctypes
 

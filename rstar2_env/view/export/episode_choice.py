@@ -59,7 +59,10 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
 
 
 def _evenly(groups: Sequence[Sequence[int]], most: int) -> list[int]:
-    """Choose whole groups evenly over a list, up to ``most`` episodes; a group of more than ``most`` is shortened."""
+    """Return the episodes of groups that are spread evenly over a list, at most ``most`` episodes in all.
+
+    Only whole groups are chosen; the first is shortened if it has more than ``most`` episodes.
+    """
     if sum(map(len, groups)) <= most:
         return [id_ for group in groups for id_ in group]
     if not groups or most <= 0:

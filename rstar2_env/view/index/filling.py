@@ -74,7 +74,7 @@ class Filler:
         )
 
     def _drop_lost_files(self, sources: Sequence[LineFile]) -> set[str]:
-        """Drop files that were deleted or replaced; return the names of files that were read completely."""
+        """Drop deleted and replaced files from the index; return the names of unchanged, completely read files."""
         current = {source.name: source for source in sources}
         read = set()
         for name, inode, size, mtime, offset, head, tail in self._db.execute(

@@ -159,7 +159,7 @@ class _Splitter:
 
 
 def _members(file: IO[bytes], start: int) -> Iterator[LineBatch]:
-    """Yield the lines of consecutive gzip members; only a member's last batch has an ``after``: the member's end."""
+    """Yield the lines of gzip members from the current offset ``start`` on; each member's last batch has ``after``."""
     rest = b""
     while True:
         reader, splitter, read = zlib.decompressobj(wbits=31), _Splitter(start), 0

@@ -243,7 +243,7 @@ def flag(name: str, text: str) -> int:
 
 
 def split_of(params: Mapping[str, str], default: str) -> str:
-    """Return the split (``train`` or ``eval``) that a query selects.
+    """Return the split (``train`` or ``eval``) that a query selects; ``default`` if it selects none.
 
     Raises:
         ConfigurationError: The split is not ``train`` or ``eval``.

@@ -17,7 +17,7 @@ _SET_DEATH_SIGNAL = 1
 
 
 def lower_priority(niceness: int) -> None:
-    """Add to the niceness of this process, and set that of its session, which no other process may be part of.
+    """Add to the niceness of this process, and set that of its session, which must contain no other process.
 
     Linux can distribute computing time among sessions first (``sched_autogroup``): then the niceness counts only among
     the processes of a session.

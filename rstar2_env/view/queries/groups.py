@@ -49,7 +49,7 @@ def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
     Args:
         index: Index of the run.
         params: ``split``, ``step``, ``problem`` (id), ``q`` (substring of the problem's id or question), ``round``,
-            ``task``, ``rejected``, ``sort``, ``offset``, ``limit``.
+            ``task``, ``rejected`` (whether no episode was kept for training), ``sort``, ``offset``, ``limit``.
 
     Raises:
         ConfigurationError: A value is invalid.
@@ -170,6 +170,6 @@ def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 
 
 def _neighbour(db: sqlite3.Connection, place: Sequence[Any], *, after: bool) -> list[int] | None:
-    """Return step, number and round of the next or previous group of the same split."""
+    """Return step, number and round of the next (``after``) or previous group of the same split, or ``None``."""
     found = neighbour_of(db, "e.step, e.grp, e.round", _GROUP, place, after=after)
     return None if found is None else list(found)

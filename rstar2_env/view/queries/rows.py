@@ -64,7 +64,7 @@ def neighbour_of(
 
 
 def read_key(key: str) -> tuple[str, int, int, int]:
-    """Parse the key of an episode, ``SPLIT-STEP-LINE``; return its split, step, line and rank.
+    """Parse an episode's key, ``SPLIT-STEP-LINE`` or ``SPLIT-STEP-LINE-rankN``; return split, step, line and rank.
 
     The rank is that of the process that wrote the episode; a key without a rank, such as ``train-3-17``, has rank 0.
 
@@ -111,7 +111,7 @@ def _heads(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def _shared(least: str, most: str) -> int:
-    """Return the length of the common prefix of the first and last string in sorted order, and so of all strings.
+    """Return the length of the prefix that all strings share, given the first and the last of them in sorted order.
 
     Only whole lines, sentences and headings such as "Problem: " count, so that the rest begins with a word.
     """

@@ -28,7 +28,8 @@ def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str,
 
     Returns:
         ``tokens``, each with ``text``, ``id``, ``mask``, ``logprob``, ``advantage`` and ``ratio`` (the importance
-        ratio), where a missing value is ``None``; ``prompt`` as text, ``prompt_ids`` (their number), and a ``note``.
+        ratio), where a missing value is ``None``; ``prompt`` as text, ``prompt_ids`` (the number of the
+        prompt's tokens), and a ``note`` on what is missing.
 
     Raises:
         ConfigurationError: The key is invalid.

@@ -39,7 +39,9 @@ _MOST_ADDRESS = 8192
 
 
 class RequestGuard:
-    """Middleware that forwards or refuses requests.
+    """Middleware that forwards the requests of the viewer's page, and refuses all others.
+
+    It refuses methods other than GET and HEAD, other host names and origins, long addresses, and a missing token.
 
     Args:
         app: The guarded application.

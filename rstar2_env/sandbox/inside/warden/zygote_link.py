@@ -44,6 +44,10 @@ ENVIRONMENT = {
 class ZygoteLink:
     """A running zygote: a small interpreter that forks parent processes.
 
+    Args:
+        options: The warden's options (``LocalOptions.for_warden``).
+        layers: Active layers of isolation.
+
     Raises:
         RuntimeError: The zygote did not start; the message gives the reason.
     """

@@ -24,12 +24,12 @@ _seed_random = super(random.Random, _generator).seed
 
 
 def watch_imports() -> None:
-    """Install a hook that seeds generators when their modules are imported; called once in the parent process."""
+    """Install a hook that seeds a module's random generator after the import; called once in the parent process."""
     AfterImport("seeds", dict.fromkeys(_SEEDED, _seed_later)).install()
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the generators of loaded modules, and of modules that are imported later (see ``watch_imports``)."""
+    """Seed the random generators of loaded modules, and of modules imported later (see ``watch_imports``)."""
     _seed_random(seed)
     if _generator.gauss_next is not None:  # from an earlier cell; `random.seed` itself would copy more pages
         _generator.gauss_next = None

@@ -101,7 +101,10 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: 
 
 
 def _counts(piece: Piece, domain: Domain, values: Sequence[Node], *, exact: bool) -> bool:
-    """Whether an interval that a condition excludes matters: the gold answer may have values there."""
+    """Whether the gold answer may have values in an interval that a condition excludes.
+
+    In a domain of real numbers, a very narrow interval counts only with ``exact``.
+    """
     low, high = position(piece.low), position(piece.high)
     if low is None or high is None:
         return True
