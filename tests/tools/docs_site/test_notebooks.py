@@ -31,14 +31,14 @@ def page(tmp_path):
 
     def make(cells):
         write(tmp_path / "run" / "a.ipynb", cells)
-        return notebooks.page(tmp_path / "a.ipynb", tmp_path / "run")
+        return notebooks.page(tmp_path / "a.ipynb", [tmp_path / "run"])
 
     return make
 
 
 def test_without_a_copy_there_is_code_alone(tmp_path):
     write(tmp_path / "a.ipynb", CELLS)
-    assert notebooks.page(tmp_path / "a.ipynb", tmp_path / "run") == "# Title\n\n```python\nprint(1)\n```\n"
+    assert notebooks.page(tmp_path / "a.ipynb", [tmp_path / "run"]) == "# Title\n\n```python\nprint(1)\n```\n"
 
 
 def test_what_a_cell_printed_is_shown_with_its_settings(page):
@@ -54,10 +54,61 @@ def test_a_picture_is_shown_in_place_of_its_text(page):
 
 
 @pytest.mark.parametrize("other", [{"source": ["print(2)"]}, {"cell_type": "raw"}], ids=str)
-def test_a_copy_of_other_cells_is_not_shown(page, other):
+def test_a_copy_with_other_code_is_not_shown(page, other):
     cells = printed(stream("1\n"))
     cells[1] |= other
     assert page(cells).endswith("```python\nprint(1)\n```\n")
+
+
+def test_a_changed_text_keeps_the_outputs(page):
+    cells = printed(stream("1\n"))
+    cells[0] = CELLS[0] | {"source": ["# Old title\n"]}
+    text = page(cells)
+    assert text.startswith("# Title\n")
+    assert text.endswith("```text\n1\n```\n")
+
+
+def test_a_record_is_shown_like_the_copy_that_was_run(tmp_path, monkeypatch):
+    write(tmp_path / "a.ipynb", CELLS)
+    drawn = {"output_type": "execute_result", "data": {"text/plain": ["<Plot>"], "image/png": ["iVBO\n", "Rw==\n"]}}
+    shown = stream("reading 5\rdone \x1b[1mbold\x1b[0m\r\n")
+    value = {"output_type": "execute_result", "data": {"text/plain": ["3"], "text/html": ["<b>3</b>"]}}
+    outputs = [
+        stream("a warning\n", "stderr"),
+        stream("in "),
+        stream("parts\n"),
+        shown,
+        stream("[2026-11-23 17:01:51,274] a log\n"),
+        value,
+        drawn,
+    ]
+    write(tmp_path / "run" / "a.ipynb", printed(*outputs))
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
+    monkeypatch.setattr(notebooks, "RUN", tmp_path / "run")
+    monkeypatch.setattr(notebooks, "RECORDED", tmp_path / "kept")
+    notebooks.record()
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert notebooks.page(tmp_path / "a.ipynb", [kept.parent]) == notebooks.page(
+        tmp_path / "a.ipynb", [tmp_path / "run"]
+    )
+    assert not [left for left in ("warning", "log", "\\u001b", "<b>") if left in kept.read_text()]
+
+
+def test_code_that_was_not_run_is_not_recorded(tmp_path, monkeypatch):
+    write(tmp_path / "a.ipynb", CELLS)
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
+    monkeypatch.setattr(notebooks, "RUN", tmp_path / "run")
+    monkeypatch.setattr(notebooks, "RECORDED", tmp_path / "kept")
+    with pytest.raises(SystemExit, match=r"a\.ipynb was not run with this code"):
+        notebooks.record()
+
+
+def test_every_tutorial_has_outputs_of_its_code():
+    for path in notebooks.FOLDER.glob("*.ipynb"):
+        text = notebooks.page(path, [notebooks.RECORDED])
+        assert "```text\n" in text, (
+            f"run `make docs-test` and `python tools/docs_site/notebooks.py record` for {path.name}"
+        )
 
 
 def test_tutorials_are_in_the_order_in_which_they_are_read():
