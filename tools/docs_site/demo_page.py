@@ -2,6 +2,7 @@
 
     python tools/docs_site/demo_page.py write FILE                    # the page, from the archives
     python tools/docs_site/demo_page.py record FOLDER [FOLDER ...]    # the archives, from demonstrations
+    python tools/docs_site/demo_page.py draw                          # docs/learning.png, from the archives
 
 ``record`` takes each run of a folder of ``rstar2 demo`` and names its archive by its trainer and seed. An archive has
 the metrics and events of all steps, but only a part of the episodes, so that it is small: those of the first and every
@@ -12,6 +13,7 @@ machine that made it.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import shutil
@@ -21,10 +23,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from rstar2_env.core.run_folder import read_run
 from rstar2_env.view.built_page import FOLDER, INDEX
 from rstar2_env.view.export.write import write_export
 
 ARCHIVES = Path(__file__).resolve().parents[2] / "docs" / "data" / "demo_runs"
+PICTURE = ARCHIVES.parents[1] / "learning.png"
 EPISODES = 120
 """Number of episodes of each run on the page."""
 NOTICE = "An example: runs of rstar2 demo, recorded with a part of their episodes."
@@ -108,8 +112,31 @@ def write_page(out: Path) -> None:
         write_export([runs], out, episodes=EPISODES, cache=Path(folder) / "cache", static=static, overwrite=True)
 
 
+def drawn_from() -> str:
+    """Return the digest of the archives, which the picture contains."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(ARCHIVES.glob("*.tar.xz")))).hexdigest()
+
+
+def draw(out: Path) -> None:
+    """Draw the learning curves of the recorded runs.
+
+    Args:
+        out: The file.
+    """
+    from rstar2_env.trainers.demonstration.run import TITLE
+    from rstar2_env.trainers.record.plot import draw_runs
+
+    histories = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for run in unpack(Path(folder)):
+            config = json.loads((run / "config.json").read_text("utf-8"))
+            histories[f"{config['trainer']}, seed {config['run']['seed']}"] = read_run(run).metrics()
+    plot = draw_runs(histories, title=TITLE)
+    plot.figure.savefig(out, metadata={"Source": drawn_from()})
+
+
 def main(words: Sequence[str]) -> None:
-    """Run the command ``write FILE`` or ``record FOLDER ...``."""
+    """Run the command ``write FILE``, ``record FOLDER ...`` or ``draw``."""
     match list(words):
         case ["write", out]:
             write_page(Path(out))
@@ -117,6 +144,8 @@ def main(words: Sequence[str]) -> None:
             for demonstration in demonstrations:
                 for path in record(Path(demonstration)):
                     print(f"{path}: {path.stat().st_size:,} bytes")
+        case ["draw"]:
+            draw(PICTURE)
         case _:
             raise SystemExit(__doc__)
 

@@ -52,6 +52,8 @@ MAX_EPISODE_TOKENS, MAX_TURN_TOKENS = 192, 64
 UNTRAINED, COLD_START = "untrained", "cold-start"
 TRACES, BEGUN, CURVES, COMPARISON = "traces.jsonl", "cold-start.json", "learning.png", "compare.png"
 """Names of the files in the folder; ``BEGUN`` records the options of the cold start."""
+TITLE = "A 0.46 M-parameter model learns to use a Python tool (rstar2/MathTool-v0)"
+"""Title of the learning curves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,7 @@ def run_demo(options: DemoOptions, *, overwrite: bool = False) -> DemoResult:
         began = time.monotonic()
         runs[name] = _train(name, folder / name, start, options)
         seconds[name] = time.monotonic() - began
-    title = "A 0.46 M-parameter model learns to use a Python tool (rstar2/MathTool-v0)"
-    curves = draw_runs({name: run.history for name, run in runs.items()}, title=title)
+    curves = draw_runs({name: run.history for name, run in runs.items()}, title=TITLE)
     picture = curves.save(folder / CURVES, overwrite=True)
     evaluations = [_evaluate(start, _evaluation_of(start), options, seconds)]
     for name, run in runs.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 import demo_page
 import pytest
 from made_runs import MadeRun, write_training
+from PIL import Image
 
 from rstar2_env.diagnosis import diagnose
 
@@ -65,3 +66,8 @@ def test_the_recorded_runs_are_those_that_the_tutorial_names(tmp_path):
     assert sum(path.stat().st_size for path in demo_page.ARCHIVES.iterdir()) < 1_000_000
     found = {finding.check for finding in diagnose(tmp_path / "roc-0")}
     assert "entropy_collapsed" in found, "the tutorial links to it as a collapse of the entropy"
+
+
+def test_the_picture_of_the_first_page_shows_the_archives():
+    with Image.open(demo_page.PICTURE) as picture:
+        assert picture.text["Source"] == demo_page.drawn_from(), "run `python tools/docs_site/demo_page.py draw`"
