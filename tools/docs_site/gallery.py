@@ -237,7 +237,7 @@ def _ends() -> str:
         for end, (who, when, counts) in ENDS.items()
     ]
     told = (
-        "An end is the reason why an episode is over. [The environment]"
+        "An end is the reason why an episode is over. [The contract of environments]"
         "(../environment-contract.md#how-an-episode-ends) has the flags that Gymnasium sees, and "
         "[statuses](statuses.md) are the results of its calls."
     )

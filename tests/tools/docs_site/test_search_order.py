@@ -22,7 +22,7 @@ def factor(title, *above, **search):
         (("Metrics of training", "Reference"), 1.0),
         (("Losses", "Parts of a trainer", "Reference"), 0.5),
         (("Changelog", "Reference"), 0.25),
-        (("Release a version", "Contribute", "How-to"), 0.5),
+        (("Release a version", "Contribute", "Explanation"), 0.5),
         (("Proofs", "Evidence"), 0.5),
     ],
 )
