@@ -13,6 +13,7 @@ What it does not show: other seeds, other recipes, or anything about larger mode
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,15 +40,18 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
     Returns:
         ``command``, ``commit``, ``load``, ``seed``, ``versions``; ``figures`` of each stage that evaluates (shares
         between 0 and 1, that of right answers with its 95 % interval after Wilson, and ``tokens`` per episode), of the
-        ``gain`` of GRPO-RoC (paired by problem, as ``rstar2 compare`` computes it), of ``train`` and of ``cold_start``;
-        ``steps``, the share of right episodes in each training step; ``right``, a 1 or a 0 for each held-out problem.
+        ``gain`` of GRPO-RoC (paired by problem, as ``rstar2 compare`` computes it), of ``train`` and of ``cold_start``,
+        and the ``minutes`` of each stage and of ``all``; ``steps``, the share of right episodes in each training step;
+        ``right``, a 1 or a 0 for each held-out problem.
     """
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.evaluation.comparison.compare import compare
     from rstar2_env.evaluation.figures.statistics import wilson
     from rstar2_env.evaluation.stored.runs import find_stored
 
-    began = json.loads((run / "events.jsonl").read_text("utf-8").partition("\n")[0])
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text("utf-8").splitlines()]
+    # A stage that ran again has its last time.
+    minutes = {event["stage"]: event["seconds"] / 60 for event in events if event["event"] == "stage_ended"}
     right: dict[str, str] = {}
     figures: dict[str, dict[str, float]] = {}
     for stage in MODELS:
@@ -77,16 +81,22 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
         "traces": len((run / "stages" / "traces" / "traces.jsonl").read_text("utf-8").splitlines()),
         "steps": max(entry["step"] for entry in read_run(run / "stages" / "cold_start").metrics()),
     }
+    figures["minutes"] = {**minutes, "all": sum(minutes.values())}
     return {
         "command": "make train-real",
         "commit": commit,
         "load": load,
         "seed": json.loads((run / "pipeline.json").read_text("utf-8"))["seed"],
-        "versions": began["versions"],
+        "versions": events[0]["versions"],
         "figures": {name: {key: round(value, 6) for key, value in found.items()} for name, found in figures.items()},
         "steps": steps,
         "right": right,
     }
+
+
+def drawn_from(told: Mapping[str, Any]) -> str:
+    """Return the digest of the results in the picture, which the picture's file contains."""
+    return hashlib.sha256(json.dumps([told["figures"], told["steps"]]).encode()).hexdigest()
 
 
 def draw(told: Mapping[str, Any], out: Path) -> None:
@@ -123,7 +133,7 @@ def draw(told: Mapping[str, Any], out: Path) -> None:
         right.xaxis.get_major_locator().set_params(integer=True)
         left.set_ylim(-0.05, 1)
         figure.tight_layout()
-        figure.savefig(out, dpi=140)
+        figure.savefig(out, dpi=140, metadata={"Source": drawn_from(told)})
         plt.close(figure)
 
 

@@ -34,7 +34,7 @@ class Alphametic(Puzzle):
     instance is slow if few sums have a unique solution: use a length of 6 for 8 letters, and of 7 for 10.
 
     ## Random baseline
-    0.0: the player draws different digits without a leading zero; about 8 in a million draws are right.
+    0.0: the player draws different digits without a leading zero; hardly any draw is right.
     """
 
     name = "alphametic"

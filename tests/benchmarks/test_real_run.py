@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 from made_runs import MadeRun, write_evaluation, write_training
+from PIL import Image
 
 from rstar2_env.core.run_folder import read_run
 
@@ -29,7 +30,14 @@ def run(tmp_path: Path) -> Path:
     (stages / "traces").mkdir()
     (stages / "traces" / "traces.jsonl").write_text("{}\n" * 7)
     (tmp_path / "pipeline.json").write_text('{"seed": 3}')
-    (tmp_path / "events.jsonl").write_text('{"event": "started", "versions": {"torch": "2"}}\n')
+    events = [
+        {"event": "started", "versions": {"torch": "2"}},
+        {"event": "stage_ended", "stage": "train", "seconds": 600.0},
+        {"event": "stage_replaced", "stage": "train"},
+        {"event": "stage_ended", "stage": "train", "seconds": 120.0},
+        {"event": "stage_ended", "stage": "after", "seconds": 30.0},
+    ]
+    (tmp_path / "events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
     return tmp_path
 
 
@@ -54,9 +62,13 @@ def test_the_results_are_those_of_the_stages(real_run: ModuleType, run: Path) ->
     assert told["steps"] == rates
     assert figures["train"] == pytest.approx({"steps": 10, "first": sum(rates[:4]) / 4, "last": sum(rates[-4:]) / 4})
     assert figures["cold_start"] == {"traces": 7, "steps": 6}
+    assert figures["minutes"] == {"train": 2.0, "after": 0.5, "all": 2.5}
 
 
-def test_the_picture_is_drawn_from_the_file_in_the_repository(real_run: ModuleType, tmp_path: Path) -> None:
-    real_run.draw(json.loads(real_run.DATA.read_text("utf-8")), tmp_path / "drawn.png")
-    assert (tmp_path / "drawn.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert (tmp_path / "drawn.png").stat().st_size > 10_000
+def test_the_picture_shows_the_file_of_results(real_run: ModuleType, tmp_path: Path) -> None:
+    told = json.loads(real_run.DATA.read_text("utf-8"))
+    real_run.draw(told, tmp_path / "drawn.png")
+    for file in (tmp_path / "drawn.png", real_run.PICTURE):
+        with Image.open(file) as picture:
+            assert picture.text["Source"] == real_run.drawn_from(told), "run `python benchmarks/real_run.py draw`"
+            assert picture.size == (1120, 420)

@@ -85,6 +85,14 @@ def test_the_size_of_a_whole_model_is_that_of_the_ladder() -> None:
     )
 
 
+@pytest.mark.parametrize("model", ["Qwen3-1.7B", "Qwen2.5-7B", "Qwen3-14B"])
+def test_the_files_of_a_run_have_the_sizes_of_its_parameters(model: str) -> None:
+    sizes = (DOCS / "sizing.md").read_text("utf-8")
+    billions = MODELS[model.lower()].parameters / 1e9
+    bytes_each = (12, 4, 2, 2 * 12 + 2 * 2)
+    assert f"| {model} | {' | '.join(f'{each * billions:.0f}' for each in bytes_each)} |" in sizes
+
+
 def test_the_size_of_a_sharded_model_is_that_of_its_parameters() -> None:
     size = 16 * MODELS["qwen3-14b"].parameters / GIB
     told = " ".join((DOCS / "scaling.md").read_text("utf-8").split())
