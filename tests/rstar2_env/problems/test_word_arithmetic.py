@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import itertools
+import json
 import re
 
 import pytest
@@ -55,6 +56,20 @@ def test_no_sentence_and_no_computation_of_the_test_is_in_another_split():
         sentences = {sentence for problem in used[split] for sentence in problem.meta["sentences"]}
         assert sentences <= known["test" if split == "test" else "train"]
         assert len(sentences) > 0.9 * len(known["test" if split == "test" else "train"]), "nearly every sentence occurs"
+
+
+def test_the_second_held_out_set_is_told_with_sentences_of_its_own(benchmark_named):
+    second = benchmark_named("word_problems_second")
+    sentences = {each for forms in json.loads(second.SENTENCES.read_text("utf-8")).values() for each in forms}
+    assert len(sentences) > 30
+    others = {
+        each for split in SENTENCES.values() for forms in split.values() for form in forms for each in _drawn(form)
+    }
+    assert not sentences & others
+    problems = list(itertools.islice(second.second_problems(), 100))
+    assert {sentence for problem in problems for sentence in problem.meta["sentences"]} == sentences
+    for problem in problems:
+        assert sorted(map(int, re.findall(r"\d+", problem.question))) == sorted(problem.meta["operands"])
 
 
 def test_no_sentence_of_training_counts_an_item_as_something_else():

@@ -132,7 +132,14 @@ def test_the_process_has_a_low_priority_before_it_imports_the_package(tmp_path):
     package.mkdir()
     (package / "__init__.py").write_text("import os\nraise SystemExit(f'niceness {os.nice(0)}')\n")
     command = [sys.executable, "-P", "-S", findings_process.__file__, "run", "named", str(os.getpid()), "15"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(tmp_path)})
+    ran = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(tmp_path)},
+        start_new_session=True,  # otherwise the session of the tests would get the low priority
+    )
     assert int(ran.stderr.removeprefix("niceness ")) >= 15
 
 
