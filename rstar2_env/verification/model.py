@@ -14,10 +14,8 @@ import hashlib
 import json
 import logging
 import re
-import sqlite3
 import threading
 import time
-from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +23,7 @@ from typing import Annotated, Any
 
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.chat.asking import judge_endpoint, marked
+from rstar2_env.core.net.chat.cache import ChatCache
 from rstar2_env.core.net.chat.responses import ChatApi
 from rstar2_env.core.options.declare import Rule, Seconds, checked
 from rstar2_env.core.secret import Secret, secret_of
@@ -80,7 +79,8 @@ class ModelVerifier:
         self._endpoint = judge_endpoint(
             self.url, self.api_key, timeout_s=self.timeout_s, retries=_RETRIES, api=self.api
         )
-        self._cache = _Cache(self.cache)
+        self._replies: dict[str, bool] = {}
+        self._stored = None if self.cache is None else ChatCache(self.cache)
         self._lock = threading.Lock()
         self.calls = 0
         self._failing = False
@@ -98,13 +98,13 @@ class ModelVerifier:
             return verdict
         start = time.perf_counter()
         name = _digest(self.model, gold, answer, question or "")
-        known = self._cache.get(name)
+        known = self._replies.get(name) if self._stored is None else self._stored.get(name)
         if known is None:
             if not self._spend():
                 return replace(verdict, method=f"{verdict.method}, budget spent")
             known = self._ask(gold, answer, question or "")
             if known is not None:
-                self._cache.put(name, known)
+                self._remember(name, known)
         seconds = verdict.seconds + time.perf_counter() - start
         if known is None:
             return Verdict(False, Reason.UNAVAILABLE, "model", seconds)
@@ -123,6 +123,12 @@ class ModelVerifier:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle only the arguments; a copy in another process opens its own endpoint and cache."""
         return partial(ModelVerifier, **{part.name: getattr(self, part.name) for part in fields(self)}), ()
+
+    def _remember(self, name: str, correct: bool) -> None:
+        if self._stored is None:
+            self._replies[name] = correct
+        else:
+            self._stored.put(name, correct)
 
     def _spend(self) -> bool:
         """Count one request if the budget allows it; return whether it does."""
@@ -214,34 +220,3 @@ def _read_reply(text: str) -> bool | None:
 def _digest(*parts: str) -> str:
     text = json.dumps([_PROMPT_VERSION, *parts])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class _Cache:
-    """The judge's replies by a digest of the request, in an SQLite file that processes may share, or in memory."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._lock = threading.Lock()
-        self._path = path
-        self._memory: dict[str, bool] = {}
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(self._open()) as connection, connection:
-                connection.execute("CREATE TABLE IF NOT EXISTS replies (name TEXT PRIMARY KEY, correct INTEGER)")
-
-    def _open(self) -> sqlite3.Connection:
-        return sqlite3.connect(str(self._path), timeout=30.0)
-
-    def get(self, name: str) -> bool | None:
-        with self._lock:
-            if name in self._memory or self._path is None:
-                return self._memory.get(name)
-            with closing(self._open()) as connection:
-                row = connection.execute("SELECT correct FROM replies WHERE name = ?", (name,)).fetchone()
-        return None if row is None else bool(row[0])
-
-    def put(self, name: str, correct: bool) -> None:
-        with self._lock:
-            self._memory[name] = correct
-            if self._path is not None:
-                with closing(self._open()) as connection, connection:
-                    connection.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (name, int(correct)))
