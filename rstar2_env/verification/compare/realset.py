@@ -74,7 +74,9 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
             one, other = read_set(left, as_set=True), read_set(right, as_set=True)
             if one is None or other is None:
                 return None
-            pieces = _combine(node.op, one.pieces, other.pieces)
+            if node.op == "union":
+                return RealSet(one.pieces + other.pieces)
+            pieces = intersection(one.pieces, complement(other.pieces) if node.op == "diff" else other.pieces)
             return None if pieces is None else RealSet(pieces)
         case Apply(op="add", args=(left, Apply(op="neg", args=(BracketGroup(open="\\{") as right,)))):
             return read_set(Apply("diff", (left, right)))  # such as "{x | x < 3} - {1}"
@@ -105,33 +107,18 @@ def _from_relation(node: Relation) -> RealSet | None:
         return None
     if len(sides) == 2:
         left, right = sides
-        if is_label(right) and not is_label(left):
-            left, right, ops = right, left, (_FLIPPED[ops[0]],)
-        bound = _variable(left)
-        if bound is None or symbols(left) & symbols(right):
-            return None
-        name, inside_abs = bound
-        pieces = (_unfold_abs if inside_abs else _half_line)(ops[0], right)
-        return None if pieces is None else RealSet(pieces, name)
-    if len(sides) == 3:
-        middle = _variable(sides[1])
-        if middle is None:
-            return None
-        name, inside_abs = middle
-        first, last = _half_line(_FLIPPED[ops[0]], sides[0]), _half_line(ops[1], sides[2])
-        if first is None or last is None or "!=" in ops or "=" in ops:
-            return None
-        if (symbols(sides[0]) | symbols(sides[2])) & symbols(sides[1]):
-            return None
-        low, high = (first[0], last[0]) if ops[0] in ("<", "<=") else (last[0], first[0])
-        piece = Piece(low.low, high.high, low.low_closed, high.high_closed)
-        if is_infinite(piece.low) and not is_infinite(low.low):
-            return None
-        pieces = (piece,)
-        if inside_abs:
-            pieces = (_mirrored(piece), piece)
-        return RealSet(pieces, name)
-    return None
+        flipped = is_label(right) and not is_label(left)
+        middle, bounds = (right, [(_FLIPPED[ops[0]], left)]) if flipped else (left, [(ops[0], right)])
+    elif len(sides) == 3 and {"=", "!="}.isdisjoint(ops):
+        middle, bounds = sides[1], [(_FLIPPED[ops[0]], sides[0]), (ops[1], sides[2])]
+    else:
+        return None
+    if (variable := _variable(middle)) is None or any(symbols(end) & symbols(middle) for _, end in bounds):
+        return None
+    name, inside_abs = variable
+    parts = [(_unfold_abs if inside_abs else _half_line)(op, end) for op, end in bounds]
+    pieces = intersection(*parts)
+    return None if pieces is None else RealSet(pieces, name)
 
 
 def _variable(node: Node) -> tuple[str, bool] | None:
@@ -174,7 +161,7 @@ def _negate(node: Node) -> Node:
 
 
 def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
-    base: tuple[Piece, ...] = EVERYTHING
+    unions: list[tuple[Piece, ...]] = []
     if isinstance(head, Relation) and head.ops == ("in",) and isinstance(head.sides[1], Const):
         if head.sides[1].name != "R":
             return None
@@ -187,11 +174,9 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
         inner = read_set(condition, as_set=True)
         if inner is None or inner.variable not in (None, key(head)):
             return None
-        pieces = intersection(base, inner.pieces)
-        if pieces is None:
-            return None
-        base = pieces
-    return RealSet(base)
+        unions.append(inner.pieces)
+    pieces = intersection(*unions)
+    return None if pieces is None else RealSet(pieces)
 
 
 def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
@@ -217,9 +202,7 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
         return None
     name = names.pop() if names else None
     if joint != "or" and name is not None:
-        pieces: tuple[Piece, ...] | None = parts[0].pieces
-        for part in parts[1:]:
-            pieces = None if pieces is None else intersection(pieces, part.pieces)
+        pieces = intersection(*(part.pieces for part in parts))
         if joint == "and" or pieces:
             return None if pieces is None else RealSet(pieces, name)
     pieces = tuple(piece for part in parts for piece in part.pieces)
@@ -228,60 +211,53 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
     return RealSet(pieces, name)
 
 
-def _combine(op: str, one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    if op == "union":
-        return one + other
-    if op == "diff":
-        outside = complement(other)
-        return None if outside is None else intersection(one, outside)
-    return intersection(one, other)
+def intersection(*unions: tuple[Piece, ...] | None) -> tuple[Piece, ...] | None:
+    """Return the intersection of unions of intervals; ``None`` if one is ``None``, or the order of ends is unknown."""
+    pieces: tuple[Piece, ...] = EVERYTHING
+    for union in unions:
+        if union is None:
+            return None
+        met = [_meet(left, right) for left in pieces for right in union]
+        if None in met:
+            return None
+        pieces = tuple(piece for found in met for piece in found or ())
+    return pieces
 
 
-def intersection(one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """Return the intersection of two unions of intervals; ``None`` if the order of their ends is unknown."""
-    found: list[Piece] = []
-    for left in one:
-        for right in other:
-            piece = _meet(left, right)
-            if piece is None:
-                return None
-            if piece is not _NOTHING:
-                found.append(piece)
-    return tuple(found)
-
-
-_NOTHING = Piece(INFINITY, MINUS_INFINITY, False, False)
-
-
-def _meet(left: Piece, right: Piece) -> Piece | None:
-    """Return the intersection of two pieces, possibly ``_NOTHING``; ``None`` if the order of their ends is unknown."""
-    ends = [position(end) for end in (left.low, right.low, left.high, right.high)]
-    if any(end is None for end in ends):
+def _meet(left: Piece, right: Piece) -> tuple[Piece, ...] | None:
+    """Return the intersection of two pieces, one piece or none; ``None`` if the order of their ends is unknown."""
+    low = _inner_end((left.low, left.low_closed), (right.low, right.low_closed), MINUS_INFINITY)
+    high = _inner_end((left.high, left.high_closed), (right.high, right.high_closed), INFINITY)
+    if low is None or high is None:
         return None
-    low_left, low_right, high_left, high_right = (end or 0.0 for end in ends)
-    low, low_closed = (left.low, left.low_closed) if low_left > low_right else (right.low, right.low_closed)
-    if low_left == low_right:
-        low_closed = left.low_closed and right.low_closed
-    high, high_closed = (left.high, left.high_closed) if high_left < high_right else (right.high, right.high_closed)
-    if high_left == high_right:
-        high_closed = left.high_closed and right.high_closed
-    width = min(high_left, high_right) - max(low_left, low_right)
-    if width < 0 or (width == 0 and not (low_closed and high_closed)):
-        return _NOTHING
-    return Piece(low, high, low_closed, high_closed)
+    start, end = position(low[0]), position(high[0])
+    if start is not None and end is not None and (start > end or (start == end and not (low[1] and high[1]))):
+        return ()
+    return (Piece(low[0], high[0], low[1], high[1]),)
+
+
+def _inner_end(one: tuple[Node, bool], other: tuple[Node, bool], outermost: Node) -> tuple[Node, bool] | None:
+    """Return the end of two pieces that is further from ``outermost``, and whether it is closed."""
+    for end, rest in ((one, other), (other, one)):
+        if end[0] == outermost:
+            return rest
+    at, place = position(one[0]), position(other[0])
+    if at is None or place is None:
+        return None
+    if at == place:
+        return one[0], one[1] and other[1]
+    return one if (at > place) is (outermost == MINUS_INFINITY) else other
 
 
 def complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
     """Return the reals outside of a union of intervals; ``None`` if the order of its ends is unknown."""
-    rest: tuple[Piece, ...] | None = EVERYTHING
-    for piece in pieces:
-        outside = [
-            Piece(MINUS_INFINITY, piece.low, False, not piece.low_closed),
-            Piece(piece.high, INFINITY, not piece.high_closed, False),
-        ]
-        outside = [part for part in outside if key(part.low) != key(part.high)]
-        rest = None if rest is None else intersection(rest, tuple(outside))
-    return rest
+    return intersection(*map(_outside, pieces))
+
+
+def _outside(piece: Piece) -> tuple[Piece, ...]:
+    below = Piece(MINUS_INFINITY, piece.low, False, not piece.low_closed)
+    above = Piece(piece.high, INFINITY, not piece.high_closed, False)
+    return tuple(part for part in (below, above) if key(part.low) != key(part.high))
 
 
 def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:

@@ -95,8 +95,7 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: 
         exact: Whether the condition must hold at isolated points too.
     """
     allowed = solution(condition, domain.name)
-    outside = None if allowed is None else complement(allowed)
-    left = None if outside is None else intersection(domain.pieces, outside)
+    left = None if allowed is None else intersection(domain.pieces, complement(allowed))
     return left is not None and not any(_counts(piece, domain, values, exact=exact) for piece in left)
 
 
@@ -151,11 +150,8 @@ def solution(condition: Node, name: str) -> tuple[Piece, ...] | None:
         case Relation(ops=("=",), sides=(Sym(), value)) if position(value) is not None:
             return (Piece(value, value, low_closed=True, high_closed=True),)
         case Relation(ops=ops, sides=sides) if set(ops) <= INEQUALITIES:
-            pieces: tuple[Piece, ...] | None = EVERYTHING
-            for op, (left, right) in zip(ops, pairwise(sides), strict=True):
-                part = _solved(op, left, right, name) if symbols(left) | symbols(right) else EVERYTHING
-                pieces = None if pieces is None or part is None else intersection(pieces, part)
-            return pieces
+            steps = zip(ops, pairwise(sides), strict=True)
+            return intersection(*(_solved(op, *pair, name) for op, pair in steps if any(map(symbols, pair))))
         case _:
             return None
 
