@@ -235,15 +235,20 @@ class Factors(Brackets):
             return Apply("root", (self.argument(), index))
         return Apply("root", (self.argument(), Num(Fraction(2))))
 
+    def _scripts(self) -> tuple[Node | None, Node | None]:
+        """Read the subscript and the superscript of a name, in any order; ``None`` for a missing one."""
+        below: Node | None = None
+        above: Node | None = None
+        while (token := self.take("op", "^", "_")) is not None:
+            if token.text == "_":
+                below = self.argument()
+            else:
+                above = self.script()
+        return below, above
+
     def _function(self, name: str) -> Node:
         """Read the power, base and argument of a function whose name has been consumed."""
-        power: Node | None = None
-        base: Node | None = None
-        while (token := self.take("op", "^", "_")) is not None:
-            if token.text == "^":
-                power = self.script()
-            else:
-                base = self.argument()
+        base, power = self._scripts()
         if power is not None and name in _INVERSES and whole(power) == -1:
             name, power = f"a{name}", None
         arguments = self._function_argument()
@@ -277,13 +282,7 @@ class Factors(Brackets):
 
     def _big(self, kind: str) -> Node:
         """Read a sum, product, integral or limit whose sign has been consumed."""
-        lower: Node | None = None
-        upper: Node | None = None
-        while (token := self.take("op", "^", "_")) is not None:
-            if token.text == "_":
-                lower = self.argument()
-            else:
-                upper = self.script()
+        lower, upper = self._scripts()
         variable = ""
         if isinstance(lower, Relation) and len(lower.sides) == 2 and isinstance(lower.sides[0], Sym | Const):
             variable, lower = lower.sides[0].name, lower.sides[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from math import prod
 
 from rstar2_env.verification.read import names, units, vocabulary, words
 from rstar2_env.verification.read.cases import as_cases
@@ -112,22 +111,15 @@ def _quantity(value: Node, unit: str) -> Node:
 
 def _together(parts: tuple[Node, ...]) -> Node | None:
     """Return ``3 hours 20 minutes`` as one quantity; ``None`` if the units differ in dimension or are repeated."""
-    first = parts[0]
-    if not isinstance(first, Quantity) or (base := units.read_unit(first.unit)) is None:
+    quantities = [part for part in parts if isinstance(part, Quantity)]
+    found = [unit for part in quantities if (unit := units.read_unit(part.unit)) is not None]
+    if len({*found}) != len(parts) or len({unit.dimension for unit in found}) != 1:
         return None
-    total: list[Node] = [first.value]
-    seen = {base}
-    for part in parts[1:]:
-        unit = units.read_unit(part.unit) if isinstance(part, Quantity) else None
-        if unit is None or unit.dimension != base.dimension or unit in seen or not isinstance(part, Quantity):
-            return None
-        seen.add(unit)
-        total.append(Apply("mul", (part.value, Num(unit.factor / base.factor))))
-    known = [part.args if isinstance(part, Apply) else (part,) for part in total]
-    if not all(isinstance(factor, Num) for part in known for factor in part):
-        return Quantity(Apply("add", tuple(total)), first.unit)
-    values = [[factor.value for factor in part if isinstance(factor, Num)] for part in known]
-    return Quantity(Num(sum((prod(part, start=Fraction(1)) for part in values), Fraction(0))), first.unit)
+    terms = [(part.value, unit.factor / found[0].factor) for part, unit in zip(quantities, found, strict=True)]
+    values = [value.value * size for value, size in terms if isinstance(value, Num)]
+    if len(values) == len(terms):
+        return Quantity(Num(sum(values, Fraction(0))), quantities[0].unit)
+    return Quantity(Apply("add", tuple(Apply("mul", (value, Num(size))) for value, size in terms)), quantities[0].unit)
 
 
 def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
