@@ -8,7 +8,7 @@ one side contains ``i``, they are compared over the complex numbers. Not covered
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -33,6 +33,7 @@ from rstar2_env.verification.values.ball import (
 )
 from rstar2_env.verification.values.evaluate import Evaluator, Notation
 from rstar2_env.verification.values.points import (
+    Point,
     chance_of,
     kink_points,
     needed,
@@ -142,24 +143,13 @@ def _same_under(gold: Node, answer: Node, rules: Rules, notation: Notation) -> b
 
 def _same_constant(gold: Node, answer: Node, notation: Notation) -> bool | None:
     for over_complex in (False, True) if not notation.over_complex else (True,):
-        notation = replace(notation, over_complex=over_complex)
-        undefined = False
-        for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS, HUGE_BITS):
-            try:
-                left = Evaluator({}, prec, notation).value(gold)
-                right = Evaluator({}, prec, notation).value(answer)
-            except UnsupportedError:
-                return None
-            except UndefinedError:
-                undefined = True
-                break
-            except VagueError:
-                continue
-            order = _compare(left, right, prec)
-            if order is False or (order is True and (prec >= HIGH_BITS or _exact(left, right))):
-                return order
-        if not undefined:
+        kind = replace(notation, over_complex=over_complex)
+        try:
+            return _same_at(gold, answer, {}, kind, (LOW_BITS, HIGH_BITS, HUGE_BITS))
+        except UnsupportedError:
             return None
+        except UndefinedError:
+            continue
     return False
 
 
@@ -238,13 +228,14 @@ def _same_function(gold: Node, answer: Node, names: list[str], notation: Notatio
     return True if met >= 2 else None if met else False
 
 
-def _agreement(
-    gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], notation: Notation, wanted: int
-) -> int | None:
+def _agreement(gold: Node, answer: Node, points: Iterable[Point], notation: Notation, wanted: int) -> int | None:
     """Return the number of points at which the answers agree, at most ``wanted``; ``None`` if they differ at one."""
     agreed = 0
     for point in points:
-        same = _same_at(gold, answer, point, notation, check=agreed < 2)
+        try:
+            same = _same_at(gold, answer, point, notation, (LOW_BITS, HIGH_BITS), check=agreed < 2)
+        except (UndefinedError, TooLargeError):
+            continue
         if same is False:
             return None
         agreed += bool(same)
@@ -254,25 +245,20 @@ def _agreement(
 
 
 def _same_at(
-    gold: Node, answer: Node, point: Mapping[str, Fraction], notation: Notation, *, check: bool
+    gold: Node, answer: Node, point: Point, notation: Notation, precisions: tuple[int, ...], *, check: bool = True
 ) -> bool | None:
-    """Return whether the values agree at one point; ``None`` if a value is undefined or too imprecise.
+    """Return whether the values agree at one point; ``None`` if a value is too imprecise.
 
-    With ``check``, values that are not exact must agree at the higher precision too.
+    With ``check``, values that are not exact must agree at the higher precisions too.
     """
-    for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS):
+    for prec in _precisions(gold, answer) or precisions:
         try:
-            left = Evaluator(point, prec, notation).value(gold)
-            right = Evaluator(point, prec, notation).value(answer)
+            left, right = (Evaluator(point, prec, notation).value(node) for node in (gold, answer))
         except VagueError:
             continue
-        except (UndefinedError, TooLargeError):
-            return None
         order = _compare(left, right, prec)
-        if order is False:
-            return False
-        if order is True and (prec >= HIGH_BITS or not check or _exact(left, right)):
-            return True
+        if order is False or (order is True and (prec >= HIGH_BITS or not check or _exact(left, right))):
+            return order
     return None
 
 
@@ -282,7 +268,7 @@ def _exact(left: Value, right: Value) -> bool:
 
 def _compare(left: Value, right: Value, prec: int) -> bool | None:
     """Return ``False`` if the values differ, ``True`` if they agree within their intervals, else ``None``."""
-    if isinstance(left, Fraction) and isinstance(right, Fraction):
+    if _exact(left, right):
         return left == right
     if isinstance(left, Complex) or isinstance(right, Complex):
         pairs = [(value.real, value.imag) for value in (to_complex(left), to_complex(right))]
