@@ -12,10 +12,14 @@ from rstar2_env.verification.read.nodes import (
     Node,
     Num,
     Sym,
+    children,
     rebuild,
     replace_symbols,
     walk,
 )
+
+MAX_PRODUCT = 64
+"""Largest number of entries of a product of two matrices that is computed."""
 
 
 def components(node: Node) -> tuple[Node, ...] | None:
@@ -25,32 +29,23 @@ def components(node: Node) -> tuple[Node, ...] | None:
     two vectors are not supported.
     """
     match node:
-        case Matrix(rows=rows):
-            return tuple(entry for row in rows for entry in row)
-        case BracketGroup(open="(" | "<" | "[", items=items):
-            return items
-        case Apply(op="neg", args=(inner,)):
-            entries = components(inner)
-            return None if entries is None else tuple(Apply("neg", (entry,)) for entry in entries)
+        case Matrix() | BracketGroup(open="(" | "<" | "["):
+            return children(node)
         case Apply(op="add", args=args):
-            parts = [components(arg) for arg in args]
-            vectors = [part for part in parts if part is not None]
-            if len(vectors) != len(parts) or len({len(vector) for vector in vectors}) != 1:
+            vectors = [part for arg in args if (part := components(arg)) is not None]
+            if len(vectors) != len(args) or len({len(vector) for vector in vectors}) != 1:
                 return None
             return tuple(Apply("add", column) for column in zip(*vectors, strict=True))
-        case Apply(op="mul", args=args) if (result := _matrix_product(args)) is not None:
-            return components(result)
-        case Apply(op="mul", args=args):
-            found = [index for index, arg in enumerate(args) if components(arg) is not None]
-            if len(found) != 1:
+        case Apply(op="mul", args=(Matrix(rows=left), Matrix(rows=right))) if (
+            len(left[0]) == len(right) and len(left) * len(right[0]) <= MAX_PRODUCT
+        ):
+            return tuple(_dot(row, column) for row in left for column in zip(*right, strict=True))
+        case Apply(op="neg" | "mul" | "div" as op, args=args):
+            found = [(at, entries) for at, arg in enumerate(args) if (entries := components(arg)) is not None]
+            if len(found) != 1 or (op == "div" and found[0][0] == 1):
                 return None
-            at = found[0]
-            entries = components(args[at])
-            scalars = args[:at] + args[at + 1 :]
-            return None if entries is None else tuple(Apply("mul", (*scalars, entry)) for entry in entries)
-        case Apply(op="div", args=(top, bottom)):
-            entries = components(top)
-            return None if entries is None else tuple(Apply("div", (entry, bottom)) for entry in entries)
+            ((at, entries),) = found
+            return tuple(Apply(op, (*args[:at], entry, *args[at + 1 :])) for entry in entries)
         case _:
             return None
 
@@ -95,16 +90,6 @@ def with_identity(node: Node, other: Node) -> Node:
     size = len(grids[0])
     rows = tuple(tuple(Num(Fraction(row == column)) for column in range(size)) for row in range(size))
     return replace_symbols(node, dict.fromkeys(("I", f"I_{size}"), Matrix(rows)))
-
-
-def _matrix_product(args: tuple[Node, ...]) -> Matrix | None:
-    """Return the product of two small matrices of matching shapes; ``None`` for other arguments."""
-    match args:
-        case (Matrix(rows=left), Matrix(rows=right)) if len(left[0]) == len(right) and len(left) * len(right[0]) <= 64:
-            columns = list(zip(*right, strict=True))
-            return Matrix(tuple(tuple(_dot(row, column) for column in columns) for row in left))
-        case _:
-            return None
 
 
 def _dot(row: tuple[Node, ...], column: tuple[Node, ...]) -> Node:
