@@ -95,19 +95,13 @@ def verify_many(
         ConfigurationError: An option is not among its allowed values, or outside its range.
     """
     checked = _checked(options)
-    begun: list[tuple[float, float, WorkerReply | Future[WorkerReply]]] = []
-    for gold, answer in pairs:
-        start = time.perf_counter()
-        reply = _begin(checked, gold, answer, None)
-        begun.append((start, time.perf_counter(), reply))
-    verdicts: list[Verdict] = []
-    for start, stop, reply in begun:
-        if isinstance(reply, Future):
-            result = reply.result()
-            verdicts.append(_verdict(result, time.perf_counter() - start))
-        else:
-            verdicts.append(_verdict(reply, stop - start))
-    return verdicts
+    begun = [(time.perf_counter(), _begin(checked, *pair, None), time.perf_counter()) for pair in pairs]
+    return [
+        _verdict(reply.result(), time.perf_counter() - start)
+        if isinstance(reply, Future)
+        else _verdict(reply, stop - start)
+        for start, reply, stop in begun
+    ]
 
 
 def verify_response(
