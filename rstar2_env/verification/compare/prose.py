@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.words import plain_words
@@ -19,30 +18,21 @@ _PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}(?![a-zA-Z])")
 _FORMULA_EDGES = " .,;:!\"'"
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a sentence: consecutive words, or one formula."""
-
-    text: str
-    formula: bool
-
-
-def segments(text: str) -> list[Segment]:
-    r"""Split a sentence into runs of words and formulas."""
+def segments(text: str) -> list[tuple[str, bool]]:
+    """Split a sentence into runs of words and formulas; return the text of each, and whether it is a formula."""
     if _DOLLARS.search(text):
         parts = _split(text, _DOLLARS, formula=True)
     else:
         text = clean(text)
         parts = _split(text, _TEXT if _TEXT.search(text) else _PLAIN_WORD, formula=False)
-    result: list[Segment] = []
+    result: list[tuple[str, bool]] = []
     for part, formula in parts:
         content = part.strip(_FORMULA_EDGES) if formula else plain_words(part)
         if not content:
             continue
-        if result and not formula and not result[-1].formula:
-            result[-1] = Segment(f"{result[-1].text} {content}", False)
-        else:
-            result.append(Segment(content, formula))
+        if result and not formula and not result[-1][1]:
+            content = f"{result.pop()[0]} {content}"
+        result.append((content, formula))
     return result
 
 
@@ -71,10 +61,9 @@ def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool])
         same_formula: Function that compares a formula of the gold sentence with one of the answer.
     """
     one, other = segments(gold), segments(answer)
-    if len(one) != len(other) or not any(not segment.formula for segment in one):
+    if len(one) != len(other) or all(formula for _, formula in one):
         return False
     return all(
-        left.formula == right.formula
-        and (left.text == right.text or (left.formula and same_formula(left.text, right.text)))
+        left == right or (left[1] and right[1] and same_formula(left[0], right[0]))
         for left, right in zip(one, other, strict=True)
     )
