@@ -34,11 +34,9 @@ from rstar2_env.verification.values.ball import (
     TooLargeError,
     UndefinedError,
     UnsupportedError,
-    VagueError,
     Value,
     bounded,
     magnitude,
-    sign,
     to_complex,
 )
 
@@ -235,16 +233,29 @@ def _holds(calc: Evaluator, condition: Node) -> bool:
 
 
 def _stands(calc: Evaluator, op: str, left: Value, right: Value) -> bool:
-    difference = calc.add(left, -right)
-    if isinstance(difference, acb):
-        raise UndefinedError
-    direction = sign(difference)
-    if direction is None:
-        raise VagueError
+    order = _order(calc, left, right)
     wanted = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}.get(op)
     if wanted is None:
         raise UnsupportedError(op)
-    return direction in wanted
+    return order in wanted
+
+
+def _order(calc: Evaluator, left: Value, right: Value) -> int:
+    """Return 1 if the left value is the larger one, -1 if it is the smaller one, and 0 if they are equal."""
+    difference = calc.add(left, -right)
+    if isinstance(difference, acb):
+        raise UndefinedError
+    return functions.certain_sign(difference)
+
+
+def _extreme(direction: int) -> Operation:
+    """Return the operation that computes the largest (``direction`` 1) or smallest (-1) of several real values."""
+
+    def operation(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+        values = map(calc.value, args)
+        return reduce(lambda best, value: value if _order(calc, value, best) == direction else best, values)
+
+    return operation
 
 
 def _logarithm(calc: Evaluator, args: tuple[Node, ...]) -> Value:
@@ -315,8 +326,8 @@ OPERATIONS: dict[str, Operation] = {
     "lcm": lambda calc, args: Fraction(math.lcm(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
     "mod": _remainder,
     "base": _in_base,
-    "max": lambda calc, args: functions.extreme([calc.value(arg) for arg in args], 1),
-    "min": lambda calc, args: functions.extreme([calc.value(arg) for arg in args], -1),
+    "max": _extreme(1),
+    "min": _extreme(-1),
     "Re": _part(lambda value: value.real),
     "Im": _part(lambda value: value.imag),
     "conj": _part(acb.conjugate),

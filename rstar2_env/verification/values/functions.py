@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 from flint import acb, arb
 
@@ -24,11 +25,7 @@ from rstar2_env.verification.values.ball import (
 
 def exp(value: Value) -> Value:
     """Return the exponential of a value."""
-    if isinstance(value, acb):
-        check_argument(value.real)
-        check_argument(value.imag)
-        return known(value.exp())
-    return REAL["exp"](value)
+    return over_complex("exp", value) if isinstance(value, acb) else REAL["exp"](value)
 
 
 def complex_log(value: acb) -> acb:
@@ -49,27 +46,6 @@ def floor(value: Value) -> Value:
     return Fraction(value.__floor__() if isinstance(value, Fraction) else floor_of(value))
 
 
-def extreme(values: Sequence[Value], direction: int) -> Value:
-    """Return the largest or smallest of several real values.
-
-    Args:
-        values: The values.
-        direction: 1 for the largest, -1 for the smallest.
-    """
-    best = values[0]
-    for value in values[1:]:
-        if isinstance(best, acb) or isinstance(value, acb):
-            raise UndefinedError
-        if isinstance(best, Fraction) and isinstance(value, Fraction):
-            order = sign(value - best)
-        else:
-            order = sign(to_ball(value) - to_ball(best))
-        if order is None:
-            raise VagueError
-        best = value if order == direction else best
-    return best
-
-
 def over_complex(name: str, value: acb) -> Value:
     """Return the value of a function at a complex number.
 
@@ -82,16 +58,15 @@ def over_complex(name: str, value: acb) -> Value:
     """
     check_argument(value.real)
     check_argument(value.imag)
-    if name in COMPLEX:
-        return known(COMPLEX[name](value))
-    if name in ("ln", "log"):
-        return complex_log(value)
-    if name == "arg":
-        return known(value.arg())
-    raise UndefinedError
+    if name not in COMPLEX:
+        raise UndefinedError
+    return known(COMPLEX[name](value))
 
 
-COMPLEX: dict[str, Callable[[acb], acb]] = {"exp": acb.exp, "sin": acb.sin, "cos": acb.cos, "tan": acb.tan}
+COMPLEX: dict[str, Callable[[acb], Any]] = {
+    **{"exp": acb.exp, "sin": acb.sin, "cos": acb.cos, "tan": acb.tan},
+    **{"ln": complex_log, "log": complex_log, "arg": acb.arg},
+}
 """Functions of one complex value, by the name that the tree uses."""
 
 
