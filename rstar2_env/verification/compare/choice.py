@@ -21,7 +21,7 @@ from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError, lex
 from rstar2_env.verification.read.nodes import Given, Node, Num, Quantity, Relation, Sym, Words, key, walk
-from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.read.readings import possible_readings, readings
 from rstar2_env.verification.read.vocabulary import known_words
 from rstar2_env.verification.read.words import plain_words, same_text
 from rstar2_env.verification.values.ball import TooLargeError
@@ -98,19 +98,14 @@ def _is_text_of(text: str, option: str) -> bool:
     """Whether a text agrees with an option's text: both have the same words, value or comparison."""
     if same_text(option, text) or same_notation(option, text):
         return True
-    try:
-        return bool({*map(key, readings(text))} & {*map(key, readings(option))})
-    except ReadError:
-        return False
+    return not {*map(key, possible_readings(text))}.isdisjoint(map(key, possible_readings(option)))
 
 
 def _values(text: str) -> tuple[Node, ...]:
     """Return the readings of a text that are values without words; empty for other texts."""
-    try:
-        trees = readings(text)
-    except ReadError:
-        return ()
-    return tuple(tree for tree in trees if not any(isinstance(part, Words | Given) for part in walk(tree)))
+    return tuple(
+        tree for tree in possible_readings(text) if not any(isinstance(part, Words | Given) for part in walk(tree))
+    )
 
 
 def _same_value(gold: str, answer: str, rules: Rules) -> bool | None:
@@ -162,10 +157,7 @@ def _chosen(answer: str, options: Mapping[str, str], rules: Rules) -> list[str]:
 def _has_number(option: str, values: tuple[Node, ...]) -> bool:
     """Whether an option has one of ``values`` next to a unit, a variable or words, such as 5 in "5 mV" or "x > 5"."""
     found: set[Fraction | str] = {Fraction(number) for number in _NUMBER.findall(option)}
-    try:
-        trees = [list(walk(tree)) for tree in readings(option)]
-    except ReadError:
-        trees = []
+    trees = [list(walk(tree)) for tree in possible_readings(option)]
     if any(not any(isinstance(part, Sym | Relation | Quantity | Words | Given) for part in parts) for parts in trees):
         return False  # the whole option is a number
     found.update(key(part) for parts in trees for part in parts)

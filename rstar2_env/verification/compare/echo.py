@@ -21,7 +21,6 @@ from rstar2_env.verification.compare.equality import Same
 from rstar2_env.verification.compare.realset import read_set
 from rstar2_env.verification.compare.structure import exact_side, items_of
 from rstar2_env.verification.compare.tidy import cost, light, shape, tidy
-from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import (
     INEQUALITIES,
     Apply,
@@ -38,7 +37,7 @@ from rstar2_env.verification.read.nodes import (
     symbols,
     walk,
 )
-from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.read.readings import possible_readings
 from rstar2_env.verification.values.ball import TooLargeError
 
 MAX_FORMULAS = 40
@@ -71,11 +70,7 @@ def formulas(question: str) -> tuple[Node, ...]:
         text = text.strip(" .,;:?\n")
         if not text or len(text) > MAX_FORMULA_CHARS:
             continue
-        try:
-            trees = readings(text)
-        except ReadError:
-            continue
-        for tree in trees[:2]:
+        for tree in possible_readings(text)[:2]:
             for part in _parts(tree):
                 found.setdefault(key(part), part)
     return tuple(found.values())[:MAX_FORMULAS]

@@ -27,9 +27,8 @@ from rstar2_env.verification.compare.structure import is_approximate
 from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read import words
 from rstar2_env.verification.read.clean import clean
-from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import BracketGroup, Node, Quantity, Words, walk
-from rstar2_env.verification.read.readings import readings, share
+from rstar2_env.verification.read.readings import possible_readings, share
 from rstar2_env.verification.read.units import read_unit
 from rstar2_env.verification.read.vocabulary import known_words
 from rstar2_env.verification.values.ball import TooLargeError
@@ -93,7 +92,7 @@ def grade(
     if kind == "auto" and (option := option_of(gold)) is not None:
         gold = option[1]
     gold_trees, answer_trees = (
-        tuple(without_changes(tree, question) for tree in _read(text)) for text in (gold, answer)
+        tuple(without_changes(tree, question) for tree in possible_readings(text)) for text in (gold, answer)
     )
     if share(answer) is not None and any(_is_measure(tree) for tree in gold_trees):
         return Reason.DIFFERENT, "structure"
@@ -154,13 +153,6 @@ def _last_resort(gold: Node, answer: Node, rules: Rules) -> tuple[Reason, str]:
     return (Reason.EQUAL if symbolic.same_symbolic(gold, answer) else Reason.DIFFERENT), "symbolic"
 
 
-def _read(text: str) -> tuple[Node, ...]:
-    try:
-        return readings(text)
-    except ReadError:
-        return ()
-
-
 def _is_measure(node: Node) -> bool:
     """Whether a node has a unit of measurement, such as ``12 in``; a share such as "1 in 12" cannot equal it."""
     unit = read_unit(node.unit) if isinstance(node, Quantity) else None
@@ -176,7 +168,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
         return True
 
     def same_formula(one: str, other: str) -> bool:
-        trees, others = _read(one), _read(other)
+        trees, others = possible_readings(one), possible_readings(other)
         return bool(trees and others) and _compare(trees, others, rules)[0] is True
 
     if same_prose(gold, answer, same_formula):

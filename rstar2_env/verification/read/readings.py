@@ -109,6 +109,14 @@ def readings(text: str) -> tuple[Node, ...]:
     return tuple(trees)
 
 
+def possible_readings(text: str) -> tuple[Node, ...]:
+    """Return the trees of a text as ``readings`` does; an empty tuple if no reading is possible."""
+    try:
+        return readings(text)
+    except ReadError:
+        return ()
+
+
 def _joined(text: str, word: re.Pattern[str], sign: str) -> str | None:
     """Replace the word between numbers, such as "out of" in "one out of two", by a sign; ``None`` for other texts."""
     parts = [part.replace(",", "") if _PLAIN_THOUSANDS.fullmatch(part) else part for part in word.split(text)]

@@ -14,7 +14,6 @@ from functools import lru_cache
 from rstar2_env.verification.compare.echo import formulas
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.combine import is_interval
-from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.names import LISTS
 from rstar2_env.verification.read.nodes import (
     INEQUALITIES,
@@ -28,7 +27,7 @@ from rstar2_env.verification.read.nodes import (
     Sym,
     symbols,
 )
-from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.read.readings import possible_readings
 
 _WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]")
 _ARTICLE = re.compile(r"(?<![\\a-zA-Z])a (?=[a-zA-Z]{2})")
@@ -92,10 +91,9 @@ def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
     if not formula:
         named = bool(words & LISTS["sets of numbers"]) and "if" not in words
         return () if named and not words & _ADJECTIVES else None
-    try:
-        tree = readings(formula)[0]
-    except ReadError:
+    if not (trees := possible_readings(formula)):
         return None
+    tree = trees[0]
     joined = isinstance(tree, BracketGroup) and not tree.open and tree.close != "or"
     parts: Iterable[Node] = tree.items if joined and isinstance(tree, BracketGroup) else (tree,)
     relations: list[Relation | BracketGroup] = []
@@ -160,11 +158,8 @@ def domain_stated(question: str, function: str, variable: str) -> tuple[Relation
     if said[0] in "^_":
         positive = ">0" in said or said.startswith(("^+", "^{+"))
         return (Relation((">" if positive else ">=",), (Sym(variable), ZERO)),)
-    try:
-        interval = readings(said)[0]
-    except ReadError:
-        return ()
-    return (Relation(("in",), (Sym(variable), interval)),) if is_interval(interval) else ()
+    intervals = filter(is_interval, possible_readings(said)[:1])
+    return tuple(Relation(("in",), (Sym(variable), interval)) for interval in intervals)
 
 
 def _is_condition(node: Relation) -> bool:
