@@ -66,14 +66,14 @@ def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | No
     named = [label for label in said if _letters(label)]
     if not named:
         return None
-    about, asked = _meaning(named[0]), _asked(question or "")
+    about, asked = meaning(named[0]), _asked(question or "")
     labels = [part.sides[0] for part in walk(gold) if isinstance(part, Relation)] if gold is not None else []
     if len(said) > 1 or len(labels) > 1:
         return named[0]  # with several values, only labels that are variables can be matched to the values
     if not labels:
         return None if about == asked else named[0]
     label = labels[0]
-    wanted = _meaning(label.text) if isinstance(label, Words) else symbols(label)
+    wanted = meaning(label.text) if isinstance(label, Words) else symbols(label)
     return None if about == wanted or (about == asked and _letters(named[0]) == symbols(label)) else named[0]
 
 
@@ -87,11 +87,11 @@ def _asked(question: str) -> frozenset[str]:
     clauses = asking_clauses(question)
     clause = clauses[-1].replace("$", " ") if clauses else ""
     return (
-        _meaning(clause.replace("\\", "")) if re.fullmatch(r"(?:[^\W\d_]|\s|\\(?=[a-zA-Z]))*", clause) else frozenset()
+        meaning(clause.replace("\\", "")) if re.fullmatch(r"(?:[^\W\d_]|\s|\\(?=[a-zA-Z]))*", clause) else frozenset()
     )
 
 
-def _meaning(label: str) -> frozenset[str]:
+def meaning(label: str) -> frozenset[str]:
     """Return the words and letters of a label that matter; "the value of x" means x."""
     words = {word.lower() for word in label.split() if not _letters(word)}
     return _letters(label) | (words - _ADD_NOTHING - {"a", "an"})

@@ -62,6 +62,7 @@ _LETTER_LIST = re.compile(r"([A-Z](?:\s*(?:,|&|,?\s*and\s)\s*[A-Z])+)(?:\s+only)
 _JOINING_TEXT = re.compile(r"[,;]?\s*(and|or|&|as well as)\s*[,;]?", re.IGNORECASE)
 _JOINED_TEXT = re.compile(r"(?:(and|or)\s+)?(.*?)(?:[,;]?\s+(and|or))?", re.IGNORECASE | re.DOTALL)
 _RUN = re.compile(r"[^\W\d_]+")
+_NEXT_WORD = re.compile(r" ([a-z]+)\b")
 _RATE = re.compile(r"[a-zA-Z]+/[a-zA-Z]{2,}")
 _PROSE = re.compile(r"\s*[^\W\d_]{2,}(?:(?:,|,? (?:and|or))? [^\W\d_]{2,})*\s*")
 _SHORT_WORD = re.compile(
@@ -150,8 +151,9 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
             at = match.start() + len(rate)
         elif kind == "run":
             bracket = text[at : at + 1] in ("(", "{")
+            said = prose or (len(value) > 1 and _is_subject(text, at))
             before = tokens[-1] if tokens else None
-            tokens += _run(value, before, spaced=spaced, bracket=bracket, prose=prose)
+            tokens += _run(value, before, spaced=spaced, bracket=bracket, prose=said)
         elif kind == "other":
             if value not in _OTHER:
                 raise ReadError(f"cannot read {value!r}")
@@ -159,6 +161,12 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
         else:
             tokens.append(Token(kind or "", _RESPELLED.get(value, value), spaced))
         spaced = False
+
+
+def _is_subject(text: str, at: int) -> bool:
+    """Whether a verb of a change follows at ``at``, so that the letters before it are words: "He" in "He lost 8"."""
+    match = _NEXT_WORD.match(text, at)
+    return match is not None and vocabulary.direction(match[1]) != 0
 
 
 def _rate(text: str, at: int, tokens: list[Token]) -> str | None:

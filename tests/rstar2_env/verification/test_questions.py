@@ -6,6 +6,8 @@ import pytest
 
 from rstar2_env.verification import verify
 
+RATIO = "In what ratio are girls and boys here? What is the ratio of boys to girls in the class?"
+
 RIGHT = [
     ("36", "The perimeter comes to 36 cm.", "What is the perimeter of the square, in cm?"),
     ("36", "the total amounts to 36", ""),
@@ -37,6 +39,11 @@ RIGHT = [
     ("3:2", "The ratio of boys to girls is three to two.", "Find the ratio of boys to girls."),
     ("1:2:3", "the ratio is 1 to 2 to 3", ""),
     ("3:1", "the odds are 3 to 1", ""),
+    ("3:2", "the ratio of girls to boys is 2:3", RATIO),
+    ("3:2", "The ratio of girls to boys is two to three.", RATIO),
+    (r"\frac32", "the ratio of girls to boys is 2/3", RATIO),
+    ("8", "He lost 8 marbles.", "How many marbles did he lose?"),
+    ("8", "Tom lost 8 marbles", "How many marbles did Tom lose?"),
     ("12", "ab = 12", ""),
 ]
 
@@ -78,6 +85,15 @@ WRONG = [
     ("3:2", "the ratio is not 3 to 2", ""),
     ("3:2", "the ratio went from 3 to 2", ""),
     ("3:2", "the ratio is 3 to 2 or 5 to 2", ""),
+    ("3:2", "the ratio of girls to boys is 3:2", RATIO),
+    ("3:2", "the ratio of the number of girls to the number of boys is 3 to 2", RATIO),
+    ("3:2", "girls to boys is 3:2", RATIO),
+    ("1.5", "the ratio of girls to boys is 1.5", RATIO),
+    ("3:2", "twice the ratio of girls to boys is 2:3", RATIO),
+    ("3:2", "the length is 3 to 2", ""),
+    ("3:2", "the volume is three to two", ""),
+    ("8", "He lost 8 marbles.", "How many marbles does he have?"),
+    ("8", "Tom lost 8 marbles", "How many marbles did Ann lose?"),
     ("12", "yes = 12", ""),
     ("12", "12 = no", ""),
     ("12", "not = 12", ""),
