@@ -9,7 +9,6 @@ of cases, so the judge is optional and off by default. Not covered: serving a mo
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import logging
@@ -47,7 +46,7 @@ _SYSTEM = (
 
 
 @dataclass(repr=False, eq=False)
-class ModelVerifier:
+class ModelVerifier(Verifier):
     """A verifier that applies rules, and asks a judge if they cannot decide. Create it with :func:`model_verifier`.
 
     Args:
@@ -109,16 +108,6 @@ class ModelVerifier:
         if known is None:
             return Verdict(False, Reason.UNAVAILABLE, "model", seconds)
         return Verdict(known, Reason.EQUAL if known else Reason.DIFFERENT, "model", seconds)
-
-    async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Compare an answer as ``__call__`` does, without blocking the event loop.
-
-        Args:
-            gold: The gold answer.
-            answer: The policy's answer; ``None`` gives the reason ``no_answer``.
-            question: The question, which is sent to the judge too.
-        """
-        return await asyncio.to_thread(self, gold, answer, question)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle only the arguments; a copy in another process opens its own endpoint and cache."""

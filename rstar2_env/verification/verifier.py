@@ -29,18 +29,20 @@ class Verifier(Protocol):
         ...
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Compare an answer as ``__call__`` does, without blocking the event loop.
+        """Compare an answer as ``__call__`` does, without blocking the event loop; in a thread, if not overridden.
 
         Args:
             gold: The gold answer.
             answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
             question: The question, if it is known.
         """
-        ...
+        import asyncio  # callers of this have it loaded already; other imports stay fast
+
+        return await asyncio.to_thread(self, gold, answer, question)
 
 
 @dataclass(frozen=True, slots=True)
-class RuleVerifier:
+class RuleVerifier(Verifier):
     """A verifier that applies the rules of docs/verification-rules.md, with chosen options.
 
     Attributes:
@@ -60,18 +62,6 @@ class RuleVerifier:
             question: The question; used only with ``guard_echo``.
         """
         return verify_with(self.options, gold, answer, question if self.guard_echo else None)
-
-    async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Compare an answer by the rules, without blocking the event loop.
-
-        Args:
-            gold: The gold answer.
-            answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
-            question: The question; used only with ``guard_echo``.
-        """
-        import asyncio  # callers of this have it loaded already; other imports stay fast
-
-        return await asyncio.to_thread(self, gold, answer, question)
 
 
 def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout_s: float = TIMEOUT_S) -> RuleVerifier:
