@@ -319,8 +319,7 @@ def _rational(node: Node) -> bool:
         return True
     except NoValueError:
         return False
-    parts = (value.real, value.imag) if isinstance(value, Complex) else (value,)
-    exact = [part if isinstance(part, Fraction) else middle(part) for part in parts]
+    exact = map(middle, (value.real, value.imag) if isinstance(value, Complex) else (value,))
     return all(abs(one - one.limit_denominator(10**9)) < Fraction(1, 1 << _BITS // 2) for one in exact)
 
 

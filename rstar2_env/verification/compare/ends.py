@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
-from rstar2_env.verification.read.nodes import Apply, Const, Node, symbols
+from rstar2_env.verification.read.nodes import Apply, Const, Node
 from rstar2_env.verification.values.ball import (
     Complex,
     NoValueError,
@@ -22,16 +23,17 @@ def is_infinite(node: Node) -> bool:
     return node in (INFINITY, MINUS_INFINITY)
 
 
-def position(node: Node) -> float | None:
-    """Return an end of an interval as a float, for sorting; ``None`` if the end is not a constant real number."""
+def position(node: Node, point: Mapping[str, Fraction] | None = None) -> float | None:
+    """Return the value of an expression as a float, for sorting; ``None`` if it is not a real number.
+
+    Args:
+        node: The expression, such as an end of an interval.
+        point: Values of its variables; ``None`` if it has none.
+    """
     if is_infinite(node):
         return float("inf") if isinstance(node, Const) else float("-inf")
-    if symbols(node):
-        return None
     try:
-        value = Evaluator({}, 64).value(node)
-        if isinstance(value, Complex):
-            return None
-        return float(value if isinstance(value, Fraction) else middle(value))
+        value = Evaluator(point or {}, 64).value(node)
+        return None if isinstance(value, Complex) else float(middle(value))
     except (NoValueError, TooLargeError, OverflowError):
         return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
+from rstar2_env.verification.compare.ends import position
 from rstar2_env.verification.compare.plain import PlainNumber, is_close, scaled
 from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, key, replace_symbols, symbols, walk, whole
 from rstar2_env.verification.values.ball import (
@@ -169,18 +170,13 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) 
 
 def place(node: Node) -> float:
     """Return an approximate value of an expression at a fixed point, for sorting; 0 if it has no value."""
-    names = sorted(symbols(node))
-    try:
-        value = Evaluator({name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS).value(node)
-        return float(value if isinstance(value, Fraction) else 0 if isinstance(value, Complex) else middle(value))
-    except (NoValueError, TooLargeError, OverflowError):
-        return 0.0
+    return position(node, {name: Fraction(at, 7) for at, name in enumerate(sorted(symbols(node)), 9)}) or 0.0
 
 
 def _rational(value: Value) -> Fraction:
     if isinstance(value, Complex):
         raise UndefinedError
-    return value if isinstance(value, Fraction) else middle(value)
+    return middle(value)
 
 
 def decimal_of(node: Node) -> PlainNumber | None:

@@ -136,12 +136,14 @@ def floor_of(value: arb) -> int:
     return int(low)
 
 
-def middle(value: arb) -> Fraction:
-    """Return the exact midpoint of a ball.
+def middle(value: Real) -> Fraction:
+    """Return the exact midpoint of a ball; a fraction unchanged.
 
     Raises:
         TooLargeError: The midpoint's exponent is too large to compute with.
     """
+    if isinstance(value, Fraction):
+        return value
     if not (-4000 < size_exponent(value) < 4000 or value == 0):
         raise TooLargeError
     exact = value.mid().fmpq()
