@@ -15,16 +15,16 @@ import logging
 import re
 import threading
 import time
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.chat.asking import judge_endpoint, marked
 from rstar2_env.core.net.chat.cache import ChatCache
 from rstar2_env.core.net.chat.responses import ChatApi
-from rstar2_env.core.options.declare import Rule, Seconds, checked
+from rstar2_env.core.options.declare import Seconds, check_options, option
 from rstar2_env.core.secret import Secret, secret_of
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
@@ -47,17 +47,18 @@ _SYSTEM = (
 
 @dataclass(repr=False, eq=False)
 class ModelVerifier(Verifier):
-    """A verifier that applies rules, and asks a judge if they cannot decide. Create it with :func:`model_verifier`.
+    """A verifier that applies rules, and asks a language model as a judge if they cannot decide.
 
     Args:
-        url: Base of an OpenAI-compatible API.
+        url: Base of an OpenAI-compatible API, such as ``http://localhost:8000/v1``.
         model: Name of the model at the API.
-        api_key: Sent as a bearer token, unless ``None``.
+        api_key: Sent as a bearer token, if the endpoint requires one.
         rules: The verifier that is applied first.
         timeout_s: Seconds for one request.
-        max_calls: Largest number of requests; ``None`` sets no limit.
-        cache: An SQLite file that keeps the replies; ``None`` keeps them in memory.
-        api: API of the endpoint: chat completions or the Responses API.
+        max_calls: Largest number of requests to the judge; after that the rules' verdict is returned. ``None`` sets no
+            limit.
+        cache: An SQLite file that keeps the judge's replies; ``None`` keeps them in memory.
+        api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
 
     Attributes:
         calls: Number of requests so far.
@@ -66,20 +67,26 @@ class ModelVerifier(Verifier):
     url: str
     model: str
     _: KW_ONLY
-    api_key: Secret | None
-    rules: Verifier
-    timeout_s: float
-    max_calls: int | None
-    cache: Path | None
+    api_key: str | Secret | None = None
+    rules: Verifier = field(default_factory=RuleVerifier)
+    timeout_s: Seconds = 30.0
+    max_calls: int | None = option(None, least=0)
+    cache: str | Path | None = None
     api: ChatApi = "chat"
 
     def __post_init__(self) -> None:
-        """Open the endpoint and the cache."""
+        """Check the options, and open the endpoint and the cache.
+
+        Raises:
+            ConfigurationError: The URL is not an HTTP URL, a number is outside its range, or the API is unknown.
+        """
+        check_options(self)
+        self.api_key = secret_of(self.api_key)
         self._endpoint = judge_endpoint(
             self.url, self.api_key, timeout_s=self.timeout_s, retries=_RETRIES, api=self.api
         )
         self._replies: dict[str, bool] = {}
-        self._stored = None if self.cache is None else ChatCache(self.cache)
+        self._stored = None if self.cache is None else ChatCache(Path(self.cache))
         self._lock = threading.Lock()
         self.calls = 0
         self._failing = False
@@ -142,44 +149,8 @@ class ModelVerifier(Verifier):
         return _read_reply(reply)
 
 
-@checked
-def model_verifier(
-    url: str,
-    model: str,
-    *,
-    api_key: str | Secret | None = None,
-    rules: Verifier | None = None,
-    timeout_s: Seconds = 30.0,
-    max_calls: Annotated[int | None, Rule(least=0)] = None,
-    cache: str | Path | None = None,
-    api: ChatApi = "chat",
-) -> ModelVerifier:
-    """Create a verifier that asks a language model if the rules cannot decide.
-
-    Args:
-        url: Base of an OpenAI-compatible API, such as ``http://localhost:8000/v1``.
-        model: Name of the model at the API.
-        api_key: Sent as a bearer token, if the endpoint requires one.
-        rules: The verifier that is applied first; ``None`` means the default rules.
-        timeout_s: Seconds for one request.
-        max_calls: Largest number of requests to the judge; after that the rules' verdict is returned. ``None`` sets no
-            limit.
-        cache: An SQLite file that keeps the judge's replies; ``None`` keeps them in memory.
-        api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
-
-    Raises:
-        ConfigurationError: The URL is not an HTTP URL, a number is outside its range, or the API is unknown.
-    """
-    return ModelVerifier(
-        url,
-        model,
-        api_key=secret_of(api_key),
-        rules=rules if rules is not None else RuleVerifier(),
-        timeout_s=timeout_s,
-        max_calls=max_calls,
-        cache=None if cache is None else Path(cache),
-        api=api,
-    )
+model_verifier = ModelVerifier
+"""Creates a ``ModelVerifier``."""
 
 
 def is_unsure(verdict: Verdict) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -124,7 +123,7 @@ def model(
                 rules=make_verifier(rules.removeprefix("(").removesuffix(")"), timeout_s=verify_timeout_s),
                 timeout_s=timeout_s,
                 max_calls=max_calls,
-                cache=None if cache is None else Path(cache),
+                cache=cache,
                 api=api,
             )
         return judge

@@ -60,7 +60,8 @@ def over_complex(name: str, value: acb) -> Value:
     check_argument(value.imag)
     if name not in COMPLEX:
         raise UndefinedError
-    return known(COMPLEX[name](value))
+    found: Value = known(COMPLEX[name](value))
+    return found
 
 
 COMPLEX: dict[str, Callable[[acb], Any]] = {
