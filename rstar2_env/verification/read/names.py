@@ -18,23 +18,6 @@ LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
 """The word lists of ``vocabulary.txt``, by name."""
 
 
-def _pairs(text: str) -> dict[str, str]:
-    return {one: other for one, _, other in (pair.partition(":") for pair in text.split())}
-
-
-FUNCTIONS = {
-    name: name
-    for name in word_set(
-        """sin cos tan cot sec csc sinh cosh tanh coth sech csch asin acos atan acot asec acsc asinh acosh atanh ln log
-        lg exp cis sgn gcd lcm det arg abs floor ceil Re Im dim ker rank tr Var Cov adj span"""
-    )
-} | _pairs(
-    """arcsin:asin arccos:acos arctan:atan arccot:acot arcsec:asec arccsc:acsc arctg:atan tg:tan ctg:cot cotg:cot
-    cosec:csc sh:sinh ch:cosh th:tanh arsinh:asinh arcosh:acosh artanh:atanh arcsinh:asinh arccosh:acosh
-    arctanh:atanh sign:sgn ceiling:ceil Tr:tr"""
-)
-"""Name of a function in the tree, by each spelling of the function."""
-
 BRACKETED_FUNCTIONS = word_set("sh ch th tr Re Im dim ker rank abs floor ceil ceiling span adj det arg lg tg Tr")
 """Spellings that, without a backslash, are functions only before a bracket; otherwise they are products or words."""
 
@@ -46,10 +29,11 @@ _ROWS = [
 ]
 """Rows of ``symbols.txt``: kind and text of a token, and its spellings."""
 
-COMMANDS = {spellings.split(" ")[0][1:]: (kind, text) for kind, text, spellings in _ROWS if kind} | {
-    name: ("fn", function) for name, function in FUNCTIONS.items()
-}
+COMMANDS = {spellings.split(" ")[0][1:]: (kind, text) for kind, text, spellings in _ROWS if kind}
 """Kind and text of the token for a LaTeX command, by the command. Any other command is a variable of that name."""
+
+FUNCTIONS = {name: text for name, (kind, text) in COMMANDS.items() if kind == "fn"}
+"""Name of a function in the tree, by each spelling of the function."""
 
 RESPELLED = {
     other: (f"{first} " if first[-1].isalpha() else first).replace("\\x20", " ")
