@@ -72,13 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=120, help="stop after this time")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=Path("runs/real_model"), help="folder of the runs")
-    parser.add_argument("--traces", type=int, default=1280)
-    parser.add_argument("--epochs", type=float, default=2.0)
-    parser.add_argument("--lr", type=float, default=3e-4, help="learning rate of the cold start")
+    parser.add_argument("--traces", type=int, default=1200)
+    parser.add_argument("--epochs", type=float, default=1.0)
+    parser.add_argument("--lr", type=float, default=5e-4, help="learning rate of the cold start")
     parser.add_argument("--steps", type=int, default=60, help="steps of reinforcement learning")
     parser.add_argument("--groups", type=int, default=8, help="problems in a step, of 8 trained episodes each")
     parser.add_argument("--group-size", type=int, default=8)
-    parser.add_argument("--rl-lr", type=float, default=1e-5)
+    parser.add_argument("--rl-lr", type=float, default=2e-5)
     parser.add_argument("--problems", type=int, default=500, help="test problems (gsm8k: its whole test)")
     parser.add_argument("--samples", type=int, default=8, help="episodes of each test problem")
     parser.add_argument("--max-tokens", type=int, default=200, help="tokens of an episode")
@@ -229,7 +229,7 @@ def _cold_start(asked: argparse.Namespace, policy: Policy, folder: Path, seed: i
         model=asked.model,
         output_dir=folder,
         epochs=asked.epochs,
-        batch_size=16,
+        batch_size=8,
         rows_per_device=8,
         learning_rate=asked.lr,
         warmup_ratio=0.1,
