@@ -359,7 +359,7 @@ def _learned() -> Iterator[str]:
         f"nothing](learning.md#if-failing-calls-cost-nothing) ({settings['settings']['problems']:,} held-out problems; "
         "all runs from one commit; differences from `grpo_clip_higher` by seed, with 95 % intervals):\n"
     )
-    yield "| arm | success | difference | failing calls in correct episodes | difference |"
+    yield "| recipe | success | difference | failing calls in correct episodes | difference |"
     yield "|---|---|---|---|---|"
     for arm in SELECTION:
         if arm in rows:

@@ -18,6 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
+from textwrap import fill
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,26 +113,28 @@ def draw(told: Mapping[str, Any], out: Path) -> None:
     from matplotlib import pyplot as plt
 
     figures, steps = told["figures"], told["steps"]
-    with plt.rc_context({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}):
+    with plt.rc_context({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}):
         plt.rcParams.update({"grid.alpha": 0.3})
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), gridspec_kw={"width_ratios": [1, 1.15]}, sharey=True)
+        figure, (left, right) = plt.subplots(
+            1, 2, figsize=(6.4, 3.1), gridspec_kw={"width_ratios": [1, 1.1]}, sharey=True
+        )
         for place, stage in enumerate(MODELS):
             found = figures[stage]
             apart = [[max(0.0, found["right"] - found["low"])], [max(0.0, found["high"] - found["right"])]]
             left.errorbar(place, found["right"], yerr=apart, fmt="o", color="#1f5fbf", capsize=4)
             left.annotate(f"{found['right']:.2f}", (place, found["right"]), (9, 4), textcoords="offset points")
-        left.set_xticks(range(len(MODELS)), [name.replace("after ", "after\n") for name in MODELS.values()])
+        left.set_xticks(range(len(MODELS)), [fill(name, 10) for name in MODELS.values()])
         left.set_xlim(-0.4, len(MODELS) - 0.4)
-        left.set_title(f"{figures['after']['episodes']} held-out problems (95 % interval)", fontsize=10, loc="left")
+        left.set_title(f"{figures['after']['episodes']} held-out problems\n(95 % interval)", fontsize=11, loc="left")
         left.set_ylabel("share of right answers")
         at = range(1, len(steps) + 1)
         right.plot(at, steps, "o-", color="#1f5fbf", linewidth=1, markersize=3.5)
         for first, name in ((0, "first"), (len(steps) - ENDS, "last")):
             right.hlines(figures["train"][name], first + 1, first + ENDS, color="#c0392b", linewidth=2.5)
-        right.set_title(f"training problems, by step (red: means of {ENDS} steps)", fontsize=10, loc="left")
+        right.set_title(f"training problems, by step\n(red: means of {ENDS} steps)", fontsize=11, loc="left")
         right.set_xlabel("step")
         right.xaxis.get_major_locator().set_params(integer=True)
-        left.set_ylim(-0.05, 1)
+        left.set_ylim(-0.05, 1.03)
         figure.tight_layout()
         figure.savefig(out, dpi=140, metadata={"Source": drawn_from(told)})
         plt.close(figure)

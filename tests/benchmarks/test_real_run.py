@@ -71,4 +71,4 @@ def test_the_picture_shows_the_file_of_results(real_run: ModuleType, tmp_path: P
     for file in (tmp_path / "drawn.png", real_run.PICTURE):
         with Image.open(file) as picture:
             assert picture.text["Source"] == real_run.drawn_from(told), "run `python benchmarks/real_run.py draw`"
-            assert picture.size == (1120, 420)
+            assert picture.size == (896, 434)

@@ -27,7 +27,7 @@ _ORDER = ("own_environment", "own_part", "pretrained", "gsm8k", "diagnose", "fau
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _LOG = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]")
 _BAR = re.compile(r"━ *\d+/[\d?]")
-_NOTE = "What cells printed is of small settings (`RSTAR2_TUTORIAL=small`), with which tests run this notebook."
+_NOTE = "The outputs below are those of a short run with small settings (`RSTAR2_TUTORIAL=small`)."
 
 
 def pages() -> dict[str, str]:

@@ -43,7 +43,7 @@ def test_without_a_copy_there_is_code_alone(tmp_path):
 
 def test_what_a_cell_printed_is_shown_with_its_settings(page):
     text = page(printed(stream("1\n"), stream("2\n"), {"output_type": "execute_result", "data": {"text/plain": ["3"]}}))
-    assert text.startswith("# Title\n\nWhat cells printed is of small settings")
+    assert text.startswith("# Title\n\nThe outputs below are those of a short run")
     assert text.endswith("```python\nprint(1)\n```\n\n```text\n1\n2\n3\n```\n")
 
 
