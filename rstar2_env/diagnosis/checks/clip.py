@@ -89,9 +89,9 @@ register(
         name="clip_always",
         title="Most tokens are clipped",
         looks_at="`clip/low` and `clip/high`",
-        rule="more than 50 % of the tokens (95 % with ratios of turns or sequences) in 3 consecutive steps: at a share "
-        "of 20 %, a fifth of the rollout already has no gradient; the bounds of about 3e-4 for turns and sequences "
-        "clip 60 to 85 % in runs that learn",
+        rule="more than 50 % of the tokens (with ratios of turns or sequences, more than 95 %) in 3 consecutive steps: "
+        "at a share of 20 %, a fifth of the rollout already has no gradient; the bounds of about 3e-4 for turns and "
+        "sequences clip 60 to 85 % in runs that learn",
         severity="error",
         cause="A learning rate that is too high, many updates for each rollout, or an engine that differs.",
         change=(

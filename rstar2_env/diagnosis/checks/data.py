@@ -98,8 +98,8 @@ register(
         name="duplicates",
         title="The training problems contain duplicates",
         looks_at="the texts of problems with different ids, ignoring white space and case",
-        rule="more than 5 % of the drawn problems by two standard errors, if at least 20 were drawn: fewer duplicates "
-        "hardly matter",
+        rule="after at least 20 problems were drawn, the number of problems that repeat the text of another one, minus "
+        "2 standard errors, is more than 5 % of the drawn problems: fewer duplicates hardly matter",
         severity="warning",
         cause="Several sources that share problems, or a file that was joined with itself.",
         change=("rstar2 problems stats PROBLEMS",),
@@ -113,8 +113,9 @@ register(
         name="held_out_in_training",
         title="Held-out problems are trained on",
         looks_at="the texts of the training problems and of the evaluation problems, ignoring white space and case",
-        rule="at least 3 and more than 5 % of the held-out problems, and more than a family of problems would repeat "
-        "by chance after as many draws as in the run",
+        rule="at least 3 of the held-out problems and more than 5 % of them were trained on, and this number exceeds, "
+        "by more than 3 standard errors, the number that a family of problems would repeat by chance after as many "
+        "draws as in the run",
         severity="error",
         cause="The same file for training and evaluation, or a benchmark that is part of the training data.",
         change=("rstar2 problems decontaminate --problems PROBLEMS --against HELD_OUT --out clean.jsonl",),

@@ -76,9 +76,9 @@ register(
         name="held_out_falls",
         title="The held-out pass rate falls",
         looks_at="the evaluations with their standard errors",
-        rule="the pass rate of the last evaluation is 5 points and 3 standard errors below that of an earlier "
-        "evaluation, or of 2 or 3 consecutive ones on average: the best of several evaluations is partly high by "
-        "chance, so 2 standard errors are too few",
+        rule="the pass rate of the last evaluation is below that of an earlier evaluation, or below the mean of 2 or 3 "
+        "consecutive earlier ones, by more than 5 points and by more than 3 standard errors: the best of several "
+        "evaluations is partly high by chance, so 2 standard errors are too few",
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
         change=("rstar2 export RUN --which best --out model", "--set hook=collapse", "--set optim.learning_rate=LOWER"),

@@ -112,8 +112,9 @@ register(
         title="Engine and trainer compute different probabilities",
         looks_at="`mismatch/logp_difference` at the first update (to find the reason, also by the number of tool "
         "calls before a token), and `mismatch/explained`",
-        rule="more than .1 nats a token in 3 consecutive steps; or, as a warning, more than the run's precision "
-        "explains (.0005 in float32) from the first step on: float32 gives 1e-6 to 1e-4, bfloat16 .01 to .03",
+        rule="above .1 nats a token in 3 consecutive steps; or, as a warning, above what the run's precision explains "
+        "(.0005 nats in float32) both in the first step and in 3 consecutive steps: float32 gives 1e-6 to 1e-4, "
+        "bfloat16 .01 to .03",
         severity="error",
         cause="Another temperature, top-p or precision in the engine, another chat template, or other weights.",
         change=(
@@ -131,8 +132,9 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are sampled with the newest weights",
-        rule="above .02 nats (.0005 in float32), 3 times its first value, and rising in most of the last 5 steps: if "
-        "new weights reach the engine, the difference stays at the level of the precision",
+        rule="in at least the last 5 steps, the difference is above .02 nats a token (in float32, above .0005 nats) "
+        "and tends to rise, by at least 20 %, and the median of the last 3 steps is at least 3 times that of the run's "
+        "first 3 steps: if new weights reach the engine, the difference stays at the level of the precision",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",

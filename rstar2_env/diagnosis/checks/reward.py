@@ -251,9 +251,9 @@ register(
         title="The reward pays the format alone",
         looks_at="the rewards of right and wrong episodes of the same group, and of episodes with and without a "
         "format: a marked answer, exactly one marked answer, a tool call, or an end that is not a budget's",
-        rule="over 3 to 10 steps, in at least 5 groups and a quarter of the groups, a right answer raises the reward "
-        "by at most 15 % of the range of rewards (compared with a wrong answer in the same format), and the format "
-        "raises it by at least 50 % of the range",
+        rule="over 3 to 10 steps, in at least 5 groups that are at least a quarter of the groups, a right answer "
+        "raises the reward by at most 15 % of the range of rewards (compared with a wrong answer in the same format), "
+        "and the format raises it by at least 50 % of the range",
         severity="error",
         cause="A component for the format whose weight is much larger than the weight of the answer.",
         change=("--set reward=return",),
@@ -265,8 +265,9 @@ register(
         name="reward_exploited",
         title="The reward rises while held-out problems are solved less often",
         looks_at="`rollout/reward` (mean of 5 steps) and the held-out `pass_rate` with its standard error",
-        rule="a fall of the last evaluation from the best earlier one by 5 points and 2 standard errors, while the "
-        "reward rose by 5 % of its largest value: smaller changes are within the noise of an evaluation",
+        rule="the last evaluation is at least 5 points and at least 2 standard errors below the best earlier one, "
+        "while the reward rose by at least 5 % of its largest value: smaller changes are within the noise of an "
+        "evaluation",
         severity="error",
         cause="The policy has found a way to earn reward without solving problems, or memorizes the training problems.",
         change=("rstar2 audit ENV", "--set reward=return"),

@@ -96,8 +96,9 @@ register(
         title="The sampler is stuck on a part of the data",
         looks_at="the problems of the groups of the last steps, and `sampler/problems`",
         rule="in the last 3 to 10 steps (more steps if they have at most 64 groups), each drawn problem occurs at "
-        "least 3 times on average, and problems repeat more often than (with a probability of 1e-6) in uniform draws "
-        "from a quarter of the data: a sampler that prefers some problems still uses most of the data",
+        "least 3 times on average, and problems repeat so often that the probability of this would be below 1e-6 if "
+        "they were drawn uniformly from a quarter of the data: a sampler that prefers some problems still uses most of "
+        "the data",
         severity="warning",
         cause="A sampler whose own estimates confine it to few problems, or a filter that leaves few problems.",
         change=("--set sampler=uniform",),

@@ -167,8 +167,8 @@ register(
         name="all_rejected",
         title="The selector rejects every group",
         looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
-        rule="at least 95 % of the groups with different rewards in 3 steps, if these are at least 6 groups and a "
-        "quarter of all: almost nothing is learned",
+        rule="in 3 steps, at least 95 % of the groups with different rewards, if there are at least 6 such groups and "
+        "they are at least a quarter of all groups: almost nothing is learned",
         severity="error",
         cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
         change=("--set selector=all",),
@@ -192,8 +192,9 @@ register(
         name="few_signals",
         title="Few groups have a signal",
         looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",
-        rule="fewer than 30 % of the groups (a note), fewer than 20 % (a warning) over 10 steps: a run with at least "
-        "20 % counts as clean, but most of the time of its rollouts is spent on groups without a signal",
+        rule="over 10 steps, fewer than 30 % of the groups (a note) or fewer than 20 % of the groups (a warning): a "
+        "run with at least 20 % counts as clean, but most of the time of its rollouts is spent on groups without a "
+        "signal",
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
         change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=16"),

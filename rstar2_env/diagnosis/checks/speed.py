@@ -135,8 +135,8 @@ register(
         looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
         "`seconds/rollout`; to find the reason, also at the episodes' times in the environment and in queues, and "
         "the tokens trained on per second",
-        rule="the mean of 5 steps below 55 % of the median of steps 1 to 3 or 3 to 7, whichever is higher: ordinary "
-        "variation is smaller",
+        rule="the mean of 5 steps is below 55 % of the speed at the start, which is the median of steps 1 to 3 or the "
+        "median of steps 3 to 7, whichever is higher: ordinary variation is smaller",
         severity="warning",
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
         "finding lists the metrics that rose.",
@@ -149,7 +149,8 @@ register(
         name="process_waits",
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time",
-        rule="more than 28 % on average over 5 steps, in 2 such means: uneven episodes alone cost 5 to 20 % on average",
+        rule="more than 28 % in each of 2 consecutive means of 5 steps: uneven episodes alone cost 5 to 20 % on "
+        "average",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),
@@ -162,9 +163,9 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first step",
-        rule="the mean memory rises from each quarter of the last 12 to 30 steps to the next, by at least a tenth of "
-        "the whole rise, which must be 35 % in 12 steps, 10 % in 30, and linear in between: allocators and caches rise "
-        "once, or rise and fall; a leak does not",
+        rule="from each quarter of the last 12 to 30 steps to the next, the mean memory rises by at least a tenth of "
+        "its whole rise, which is at least 35 % over 12 steps or at least 10 % over 30 steps (in between, the bound "
+        "falls linearly): allocators and caches rise once, or rise and fall; a leak does not",
         severity="warning",
         cause="A custom part that keeps references to episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),

@@ -63,8 +63,8 @@ register(
         name="prompts_cut",
         title="Prompts are cut",
         looks_at="`cut_prompt` of the episodes, or `prompt/cut` of the step",
-        rule="more than 5 % in 3 steps, more than 3 % over 5 steps, or more than 20 % of the latest prompts of a task: "
-        "a cut prompt loses the problem or the instructions, and its episodes reward guessing",
+        rule="more than 5 % of the prompts in 3 steps, more than 3 % over 5 steps, or more than 20 % of the latest "
+        "prompts of a task: a cut prompt loses the problem or the instructions, and its episodes reward guessing",
         severity="error",
         cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse such "
         "prompts, other trainers cut them.",
