@@ -24,6 +24,7 @@ from places import ROOT
 
 from graders.planted import FAMILIES, REPORTED
 from graders.sound import sound
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation.audit import audit
 
 AUDIT = ROOT / "rstar2_env" / "evaluation" / "audit"
@@ -116,7 +117,12 @@ def audit_source(source: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rstar2-graders-") as folder:
         file = Path(folder) / "grader.py"
         file.write_text(source, encoding="utf-8")
-        report = audit(f"{file}:grade", grade_timeout_s=DEADLINE_S)
+        try:
+            report = audit(f"{file}:grade", grade_timeout_s=DEADLINE_S)
+        except (
+            ConfigurationError
+        ) as error:  # counts as a defect that is missed, or as a sound grader that is not accused
+            return {"findings": [], "unconfirmed": [], "seconds": 0.0, "refused": str(error)}
     findings = [[one.kind, one.cause, one.said] for one in report.findings]
     return {"findings": findings, "unconfirmed": list(map(str, report.unconfirmed)), "seconds": report.seconds}
 
@@ -137,6 +143,7 @@ def measure(made: Iterator[tuple[str, str]], *, show: bool = False, record: Reco
         total.tried[family] = total.tried.get(family, 0) + 1
         said = "\n".join(f"{kind} ({cause}): {text}" for kind, cause, text in audited["findings"])
         said += "".join(f"\nunconfirmed: {one}" for one in audited["unconfirmed"])
+        said += audited.get("refused", "")
         if family == SOUND:
             if audited["findings"]:
                 total.accused.append(f"{source}\n{said}")

@@ -161,6 +161,14 @@ def grade(gold, answer):
     found = re.search(r"(?i)^verdict says: (\\S+)", answer)
     return float(found is not None and found[1].startswith(gold))
 """
+COUNTED = """
+IN_A_ROW = [0]
+
+def grade(gold, answer):
+    right = answer.strip() == gold.strip() != ""
+    IN_A_ROW[0] = IN_A_ROW[0] + 1 if right else 0
+    return float(right and IN_A_ROW[0] < 3)
+"""
 UNREAD = """
 def grade(gold, answer):
     try:
@@ -202,6 +210,14 @@ def test_golds_that_are_not_read_are_found_beside_those_that_are(tmp_path):
     causes = [finding.cause for finding in report.of("exploit")]
     assert "gold answers that the grader does not support (words)" in causes
     assert shows(report.of("exploit")[0].script)
+
+
+def test_a_grader_that_rejects_right_answers_after_others_in_a_row_is_audited(tmp_path):
+    file = tmp_path / "grader.py"
+    file.write_text(COUNTED)
+    report = audit(f"{file}:grade", grade_timeout_s=3.0)
+    assert {"integers", "words"} <= set(report.golds)
+    assert [finding.cause for finding in report.findings] == ["earlier answers"]
 
 
 def test_a_marker_that_the_grader_demands_is_the_form_of_answers(audited):
