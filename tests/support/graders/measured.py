@@ -119,9 +119,7 @@ def audit_source(source: str) -> dict[str, Any]:
         file.write_text(source, encoding="utf-8")
         try:
             report = audit(f"{file}:grade", grade_timeout_s=DEADLINE_S)
-        except (
-            ConfigurationError
-        ) as error:  # counts as a defect that is missed, or as a sound grader that is not accused
+        except ConfigurationError as error:  # a defect that is missed, or no accusation
             return {"findings": [], "unconfirmed": [], "seconds": 0.0, "refused": str(error)}
     findings = [[one.kind, one.cause, one.said] for one in report.findings]
     return {"findings": findings, "unconfirmed": list(map(str, report.unconfirmed)), "seconds": report.seconds}
