@@ -196,8 +196,8 @@ def is_literal(node: Node) -> bool:
             return whole(top) is not None and whole(bottom) is not None
         case Apply(op="ratio", args=terms):
             return all(map(is_literal, terms))
-        case Apply(op="pow", args=(Num(value=ten), exponent)):
-            return ten == 10 and whole(exponent) is not None
+        case Apply(op="pow", args=(Num(value=10), exponent)):
+            return whole(exponent) is not None
         case Apply(op="mul", args=(Num(), Apply(op="pow") as power)):
             return is_literal(power)
         case Apply(op="mul", args=(one, Const(name="i"))):
@@ -271,10 +271,9 @@ def may_be_rounded(gold: Node, question: str | None = None) -> bool:
 def _is_measured(node: Node) -> bool:
     """Whether a node is an angle in degrees, or a number in scientific notation."""
     match node:
-        case Apply(op="mul", args=(Num(), Apply(op="pow", args=(Num(value=ten), _)))):
-            return ten == 10
-        case _:
-            return isinstance(node, Apply) and node.op == "deg"
+        case Apply(op="deg") | Apply(op="mul", args=(Num(), Apply(op="pow", args=(Num(value=10), _)))):
+            return True
+    return False
 
 
 def _first(answer: Node, allowed: set[str]) -> str | None:

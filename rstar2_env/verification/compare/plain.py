@@ -24,13 +24,14 @@ _MINUS = str.maketrans({"−": "-", "–": "-", "﹣": "-", "－": "-", "＋": "
 _PLAIN = re.compile(
     r"""(?P<sign>[+-]?)\s*
     (?:
-      (?P<whole>[1-9]\d{0,2}(?:(?:,|\{,\}|\\,|\\!,\\!)\d{3})+|\d+)?(?:\.(?P<part>\d*))?
+      (?!0\d+\s*/)(?P<whole>[1-9]\d{0,2}(?:(?:,|\{,\}|\\,|\\!,\\!)\d{3})+|\d+)?(?:\.(?P<part>\d*))?
       (?:[eE](?P<exp>[+-]?\d{1,4})|\s*(?:\\times|\\cdot|×|\*)\s*10\s*\^\s*(?:\{\s*(?P<pow>[+-]?\d{1,4})\s*\}|(?P<digit>\d)))?
-      (?:\s*/\s*(?P<over>\d+))?
-    | \\[dtc]?frac\s*\{\s*(?P<top>[+-]?\d+)\s*\}\s*\{\s*(?P<bottom>[+-]?\d+)\s*\}
+      (?:\s*/\s*(?P<over>0|[1-9]\d*))?
+    | \\[dtc]?frac\s*\{\s*(?P<top>[+-]?(?:0|[1-9]\d*))\s*\}\s*\{\s*(?P<bottom>[+-]?(?:0|[1-9]\d*))\s*\}
     )\.?""",
     re.VERBOSE | re.ASCII,
 )
+"""Pattern of a plain number. A term of a fraction has no leading zero: "03/04" is a date."""
 _SEPARATORS = re.compile(r"[^0-9]")
 
 
@@ -78,8 +79,6 @@ def read_plain(text: str) -> PlainNumber | None:
     if match is None:
         return None
     sign, whole, part, exp, power, digit, over, top, bottom = match.groups()
-    if any(term is not None and len(term.lstrip("+-")) > 1 and term.lstrip("+-")[0] == "0" for term in _terms(match)):
-        return None  # "03/04" is a date
     if top is not None:
         return _ratio(int(sign + "1") * int(top), int(bottom))
     if whole is None and not part:
@@ -99,13 +98,6 @@ def read_plain(text: str) -> PlainNumber | None:
         return _ratio(number, int(over))
     form = "power" if exp or power or digit else "integer" if decimals is None else "decimal"
     return scaled(number, decimals, shift, form)
-
-
-def _terms(match: re.Match[str]) -> tuple[str | None, ...]:
-    """Return the numerator and the denominator of a fraction as written; an empty tuple for other numbers."""
-    if match["top"] is not None:
-        return match["top"], match["bottom"]
-    return (match["whole"], match["over"]) if match["over"] is not None else ()
 
 
 def scaled(number: int, decimals: int | None, exponent: int, form: str) -> PlainNumber:

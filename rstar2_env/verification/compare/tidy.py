@@ -50,9 +50,9 @@ def _sum(node: Node) -> _Sum:
             return _sum(inner)
         case Apply(op="ln", args=(Apply(op="pow", args=(Const(name="e"), inner)),)):
             return _sum(inner)
-        case Apply(op="pow", args=(base, exponent)) if (power := _number(exponent)) is not None:
+        case Apply(op="pow", args=(base, exponent)) if (power := number(exponent)) is not None:
             return _product([(_sum(base), power)])
-        case Apply(op="root", args=(base, index)) if (power := _number(index)) is not None and power:
+        case Apply(op="root", args=(base, index)) if (power := number(index)) is not None and power:
             return _product([(_sum(base), 1 / power)])
         case _:
             parts = ",".join(_text(_sum(child)) for child in children(node))
@@ -71,7 +71,8 @@ def _name(node: Node) -> str:
             return type(node).__name__
 
 
-def _number(node: Node) -> Fraction | None:
+def number(node: Node) -> Fraction | None:
+    """Return the value of an expression without variables, powers of irrational numbers and functions, or ``None``."""
     found = _sum(node)
     if not found:
         return Fraction(0)

@@ -303,12 +303,8 @@ def _run(value: str, before: Token | None, *, spaced: bool, bracket: bool, prose
             return [Token("sep", "or", spaced), Token("let", value[2], spaced)]  # such as "W(x)=1orW(x)=-1"
     if lower in ("and", "or"):
         return [Token("sep", lower, spaced)]
-    if value == "sqrt":
-        return [Token("cmd", "sqrt", spaced)]
-    if value in names.FUNCTIONS and (bracket or value not in names.BRACKETED_FUNCTIONS):
-        return [Token("fn", names.FUNCTIONS[value], spaced)]
-    if value in ("max", "min") and bracket:
-        return [Token("minmax", value, spaced)]
+    if value in names.BARE_COMMANDS and (bracket or value not in names.BRACKETED_FUNCTIONS):
+        return [Token(*names.COMMANDS[value], spaced)]
     if lower in names.CONSTANTS and not prose:
         return [Token("const", names.CONSTANTS[lower], spaced)]
     if len(value) == 1 and not (prose and lower in "ai" and not bracket):
@@ -319,8 +315,7 @@ def _run(value: str, before: Token | None, *, spaced: bool, bracket: bool, prose
         return [Token("let", value, spaced)]
     if (short := names.short_function(value)) is not None:
         head, rest = short
-        kind = {"pi": "const", "sqrt": "cmd"}.get(head, "fn")
-        return [Token(kind, head, spaced), *(Token("let", char) for char in rest)]
+        return [Token(*names.COMMANDS[head], spaced), *(Token("let", char) for char in rest)]
     if not value.isascii():
         return [Token("text", value, spaced)]
     return [Token("let", char, spaced and index == 0) for index, char in enumerate(value)]

@@ -18,7 +18,9 @@ LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
 """The word lists of ``vocabulary.txt``, by name."""
 
 
-BRACKETED_FUNCTIONS = word_set("sh ch th tr Re Im dim ker rank abs floor ceil ceiling span adj det arg lg tg Tr")
+BRACKETED_FUNCTIONS = word_set(
+    "sh ch th tr Re Im dim ker rank abs floor ceil ceiling span adj det arg lg tg Tr max min"
+)
 """Spellings that, without a backslash, are functions only before a bracket; otherwise they are products or words."""
 
 CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}
@@ -34,6 +36,9 @@ COMMANDS = {spellings.split(" ")[0][1:]: (kind, text) for kind, text, spellings 
 
 FUNCTIONS = {name: text for name, (kind, text) in COMMANDS.items() if kind == "fn"}
 """Name of a function in the tree, by each spelling of the function."""
+
+BARE_COMMANDS = FUNCTIONS.keys() | {"sqrt", "max", "min"}
+"""Commands that are also written without a backslash."""
 
 RESPELLED = {
     other: (f"{first} " if first[-1].isalpha() else first).replace("\\x20", " ")

@@ -165,17 +165,15 @@ class Evaluator(Arithmetic):
             raise UndefinedError
         if high - low > MAX_TERMS:
             raise TooLargeError
-        saved = self._point.get(node.variable)
+        outside = self._point
         total: Value = Fraction(0 if node.kind == "sum" else 1)
         try:
             for index in range(low.numerator, high.numerator + 1):
-                self._point[node.variable] = Fraction(index)
+                self._point = {**outside, node.variable: Fraction(index)}
                 term = self.value(node.body)
                 total = self.add(total, term) if node.kind == "sum" else self.multiply(total, term)
         finally:
-            self._point.pop(node.variable, None)
-            if saved is not None:
-                self._point[node.variable] = saved
+            self._point = outside
         return total
 
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 from rstar2_env.verification.compare import symbolic
 from rstar2_env.verification.compare.ends import INFINITY, MINUS_INFINITY, position
 from rstar2_env.verification.compare.realset import EVERYTHING, Piece, complement, intersection, read_set
+from rstar2_env.verification.compare.tidy import number
 from rstar2_env.verification.read.nodes import (
     INEQUALITIES,
     ONE,
@@ -198,7 +199,9 @@ def _demands(values: Sequence[Node], name: str) -> Iterator[Relation]:
         match part:
             case Apply(op="root", args=(_, Num(value=index))) if index % 2 == 0:
                 yield Relation((">=",), (inner, ZERO))
-            case Apply(op="pow", args=(_, exponent)) if _is_even_root(exponent):
+            case Apply(op="pow", args=(_, exponent)) if (
+                power := number(exponent)
+            ) is not None and power.denominator % 2 == 0:
                 yield Relation((">=",), (inner, ZERO))
             case Apply(op="ln" | "log" | "lg"):
                 yield Relation((">",), (inner, ZERO))
@@ -206,15 +209,3 @@ def _demands(values: Sequence[Node], name: str) -> Iterator[Relation]:
                 yield Relation(("<=", "<="), (Num(Fraction(-1)), inner, ONE))
             case Apply(op="acosh"):
                 yield Relation((">=",), (inner, ONE))
-
-
-def _is_even_root(exponent: Node) -> bool:
-    match exponent:
-        case Apply(op="neg", args=(inner,)):
-            return _is_even_root(inner)
-        case Apply(op="div", args=(Num(value=top), Num(value=bottom))) if bottom:
-            return (top / bottom).denominator % 2 == 0
-        case Num(value=value):
-            return value.denominator % 2 == 0
-        case _:
-            return False
