@@ -109,8 +109,6 @@ class Comparer:
         if isinstance(answer, BracketGroup) and answer.close == "or" and as_sequence(gold) is not None:
             return False  # "2 or 5" is not the point (2, 5)
         gold_items, answer_items = group_by_labels(items_of(gold)), group_by_labels(items_of(answer))
-        if not gold_items or not answer_items:
-            return None
         signs = any(has_signs(item.value) and not is_braced(item.value) for item in (*gold_items, *answer_items))
         if len(gold_items) == 1 and len(answer_items) == 1 and not signs:
             result = self._item(gold_items[0], answer_items[0])
@@ -211,7 +209,7 @@ class Comparer:
         if is_infinite(gold) or is_infinite(answer):
             return key(gold) == key(answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
-            return same_relation(gold, answer, self.rules, self.values, self._ordered)
+            return same_relation(gold, answer, self.rules, self._ordered)
         if isinstance(gold, Apply) and gold.op == "pmod":
             return self._congruent(gold, answer)
         if isinstance(answer, Apply) and answer.op == "pmod" and whole(gold) in range(whole(answer.args[1]) or 0):

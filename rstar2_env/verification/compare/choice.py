@@ -173,26 +173,25 @@ def same_choice(gold: str, answer: str, question: str | None = None, *, forced: 
         question: The question, which may list the options; ``None`` if it is not known.
         forced: Whether the problem is known to be multiple choice; the case of the letter is then ignored.
     """
-    if letter_of(gold, lower=forced) is None and _ANOTHER.search(_DRESS.sub("", gold)[3:]) is not None and not forced:
-        return None  # "A: 5, B: 6" is a list with labels
-    letter = letter_of(gold, lower=forced)
-    stated = option_of(gold) if letter is None else None
-    if letter is None and stated is None:
+    wanted, stated = _choice(gold, lower=forced)
+    if not wanted:
         return Reason.UNPARSABLE_GOLD if forced else None
-    wanted = letter or (stated[0] if stated else "")
-    said = letter_of(answer, lower=forced)
-    if said is None and (option := option_of(answer)) is not None:
-        if not _is_option_text(option[1], option[0], gold, question):
-            return Reason.UNPARSABLE_ANSWER  # such as "(B) is wrong"
-        said = option[0]
-    if said is not None:
-        return Reason.EQUAL if said == wanted else Reason.DIFFERENT
-    options = options_of(question or "")
-    stands = _chosen(answer, options, Rules(known=known_words(gold, question), question=question))
-    if len(stands) == 1 and wanted in options:
-        return Reason.EQUAL if stands[0] == wanted else Reason.DIFFERENT
-    if forced or len(stands) > 1:
-        return Reason.UNPARSABLE_ANSWER
-    if letter is not None and _FIRST.match(_DRESS.sub("", answer).strip()) is not None:
-        return Reason.DIFFERENT  # several letters, or a letter that begins a sentence
-    return None
+    said, text = _choice(answer, lower=forced)
+    if text and not _is_option_text(text, said, gold, question):
+        return Reason.UNPARSABLE_ANSWER  # such as "(B) is wrong"
+    if not said:
+        options = options_of(question or "")
+        stands = _chosen(answer, options, Rules(known=known_words(gold, question), question=question))
+        if len(stands) == 1 and wanted in options:
+            said = stands[0]
+        elif forced or len(stands) > 1:
+            return Reason.UNPARSABLE_ANSWER
+        elif stated or _FIRST.match(_DRESS.sub("", answer).strip()) is None:
+            return None  # otherwise several letters, or a letter that begins a sentence
+    return Reason.EQUAL if said == wanted else Reason.DIFFERENT
+
+
+def _choice(text: str, *, lower: bool) -> tuple[str, str]:
+    """Return the letter of a choice, and the text of the option after it; both are empty if there is none."""
+    letter = letter_of(text, lower=lower)
+    return (letter, "") if letter is not None else option_of(text) or ("", "")

@@ -202,10 +202,6 @@ def is_literal(node: Node) -> bool:
             return is_literal(power)
         case Apply(op="mul", args=(one, Const(name="i"))):
             return is_literal(one)
-        case Apply(op="div", args=(Const(name="i"), bottom)):
-            return whole(bottom) is not None
-        case Apply(op="div", args=(Apply(op="mul", args=(one, Const(name="i"))), bottom)):
-            return whole(one) is not None and whole(bottom) is not None
         case Apply(op="add", args=(one, other)):
             return _is_imaginary(one) != _is_imaginary(other) and is_literal(one) and is_literal(other)
         case _:

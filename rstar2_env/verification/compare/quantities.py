@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from rstar2_env.verification.compare.equality import Rules, Same, same_expression
 from rstar2_env.verification.read import units, vocabulary, words
-from rstar2_env.verification.read.nodes import Apply, Node, Num, Quantity, Sym, Words, key
+from rstar2_env.verification.read.nodes import Apply, Node, Num, Quantity, Sym, Words
 
 ASKS_PERCENT = re.compile(
     r"\b(?:what|which|how (?:many|much)|find|calculate|as an?)\b[^.?!]{0,60}\bper\s?cent(?:age)?s?\b"
@@ -26,8 +26,6 @@ ASKS_RESIDUE = re.compile(
     re.IGNORECASE,
 )
 """Pattern of text in a question that asks for a residue."""
-
-_HALF_DAYS = frozenset({"am", "pm"})
 
 
 def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | None:
@@ -44,8 +42,6 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     """
     value, unit = _parts(gold, answer)
     other, other_unit = _parts(answer, gold)
-    if _HALF_DAYS & {(unit or "").lower(), (other_unit or "").lower()}:
-        return key(value) == key(other) and (not unit or not other_unit or unit.lower() == other_unit.lower())
     asked = rules.known | vocabulary.of_percent(rules.question)
     if isinstance(other, Quantity) and other.unit == "%" and vocabulary.names_things(other_unit or "", asked):
         # "15% increase" is read as 15 %, unless the gold is such a phrase itself.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from rstar2_env.verification.compare.equality import Rules, Same, proportional, same_expression
+from rstar2_env.verification.compare.equality import Rules, proportional, same_expression
 from rstar2_env.verification.read.nodes import (
     Apply,
     BracketGroup,
@@ -26,21 +26,18 @@ from rstar2_env.verification.read.nodes import (
 SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
-def same_relation(gold: Node, answer: Node, rules: Rules, same: Same, same_all: SameAll) -> bool | None:
+def same_relation(gold: Node, answer: Node, rules: Rules, same_all: SameAll) -> bool | None:
     """Compare two nodes of which at least one is a relation; return ``None`` if evaluation cannot decide.
 
     Args:
         gold: The gold value.
         answer: The answer.
         rules: The rules of the comparison.
-        same: Function that compares two values.
         same_all: Function that compares two sequences of values.
     """
     if isinstance(gold, Relation) and isinstance(answer, Relation):
         return same_equation(gold, answer, rules, same_all)
     if isinstance(gold, Relation) and gold.ops == ("=",):
-        if not symbols(gold):
-            return same(gold.sides[1], answer)
         return solves(gold, answer)
     return False
 

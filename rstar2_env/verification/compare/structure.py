@@ -277,19 +277,16 @@ def _expand_tuple(node: BracketGroup) -> list[Node]:
 
 def _signed(node: Node, choice: tuple[int, ...]) -> Node:
     """Return the node with each plus-minus sign replaced by the sign chosen for it."""
-    left = list(choice)
-    last = [choice[0]]
+    signs, last = iter(choice), choice[0]
 
     def change(part: Node) -> Node | None:
+        nonlocal last
         if not isinstance(part, Apply) or part.op not in ("pm", "mp"):
             return None
-        if part.op == "pm":
-            sign = left.pop(0) if left else last[0]
-            last[0] = sign
-        else:
-            sign = -last[0]
+        last = next(signs, last) if part.op == "pm" else last
+        plus = (last > 0) is (part.op == "pm")
         one, other = (rebuild(arg, change) for arg in part.args)
-        term = other if sign > 0 else Apply("neg", (other,))
+        term = other if plus else Apply("neg", (other,))
         return term if isinstance(one, Num) and one.value == 0 else Apply("add", (one, term))
 
     return rebuild(node, change)

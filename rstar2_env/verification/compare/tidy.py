@@ -21,17 +21,13 @@ MAX_POWER = 1000
 
 def tidy(node: Node) -> str:
     """Return the normal form of an expression or structure, as a text."""
-    return _text(_sum(_bare(node)))
-
-
-def _bare(node: Node) -> Node:
-    while isinstance(node, Quantity | Given):
-        node = node.value if isinstance(node, Quantity) else node.body
-    return node
+    return _text(_sum(node))
 
 
 def _sum(node: Node) -> _Sum:
     match node:
+        case Quantity(value=inner) | Given(body=inner):
+            return _sum(inner)
         case Num(value=value):
             return {(): value} if value else {}
         case Apply(op="add" | "mixed", args=args):

@@ -47,7 +47,7 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
     for part in walk(answer):
         if isinstance(part, Quantity) and set(part.unit) == {"'"} and not _is_measured(gold, part.unit, known):
             return part.unit  # a stray quotation mark
-        if isinstance(part, Quantity) and read_unit(part.unit) is None and not _is_mark(part.unit):
+        if isinstance(part, Quantity) and read_unit(part.unit) is None and any(map(str.isalpha, part.unit)):
             percent = isinstance(part.value, Quantity) and part.value.unit == "%"
             if not names_things(part.unit, known | of_percent(question) if percent else known):
                 return part.unit
@@ -136,8 +136,3 @@ def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):
         return True
     return any(len(word) > 2 and read_unit(word) == unit for word in known)
-
-
-def _is_mark(unit: str) -> bool:
-    """Whether a unit has no letters, like ``'``, or is "am" or "pm"."""
-    return not any(char.isalpha() for char in unit) or unit.lower() in ("am", "pm")

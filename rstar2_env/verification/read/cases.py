@@ -7,7 +7,7 @@ The node is ``cases(value, condition, value, condition, …)``; a condition is a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from rstar2_env.verification.read.lexer import ReadError
@@ -70,16 +70,10 @@ def _labelled(node: Node) -> tuple[Node, Node] | None:
 
 def _split(row: Node, read: Read) -> tuple[Node, Node | None]:
     match row:
-        case BracketGroup(open="row", items=(value, Given(body=Words(text=""), condition=text))):
+        case BracketGroup(open="row", items=(value, Given(body=Words(text=""), condition=text) | Words(text=text))):
             return value, _condition(text, read)
-        case BracketGroup(open="row", items=(value, Words(text=text))):
-            return value, _condition(text, read)
-        case BracketGroup(open="row", items=(value, Relation() as condition)):
-            return value, condition
-        case BracketGroup(open="row", items=(value, *conditions)) if all(
-            isinstance(part, Relation) for part in conditions
-        ):
-            return value, BracketGroup("", "and", tuple(conditions))
+        case BracketGroup(open="row", items=(value, *conditions)) if _are_relations(conditions):
+            return value, conditions[0] if len(conditions) == 1 else BracketGroup("", "and", tuple(conditions))
         case Given(body=value, condition=text) if value != Words(""):
             return value, _condition(text, read)
         case Quantity(value=value, unit=unit) if _ELSE.fullmatch(unit):
@@ -99,7 +93,9 @@ def _condition(text: str, read: Read) -> Node | None:
         found = read(text)
     except ReadError:
         return None
-    several = (
-        isinstance(found, BracketGroup) and found.open == "" and all(isinstance(part, Relation) for part in found.items)
-    )
-    return found if isinstance(found, Relation) or several else None
+    parts = found.items if isinstance(found, BracketGroup) and found.open == "" else (found,)
+    return found if _are_relations(parts) else None
+
+
+def _are_relations(nodes: Iterable[Node]) -> bool:
+    return all(isinstance(node, Relation) for node in nodes)

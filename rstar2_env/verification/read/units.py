@@ -49,7 +49,7 @@ def _table() -> dict[str, Unit]:
 _UNITS = _table()
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _PART = re.compile(
-    r"\s*(?:(?P<slash>/|\bper\b)|(?P<name>[^\W\d_]+|[$€£¥₹°%¢])\.?\s*(?:\^?\s*(?P<power>-?\d+))?|(?P<skip>[*·.]))"
+    r"\s*(?:(?P<slash>/|\bper\b)|(?P<name>[^\W\d_]+|[$€£¥₹°%¢])\.?\s*(?:\^?\s*(?P<power>-?\d+)|(?P<said>squared|cubed)\b)?|(?P<skip>[*·.]))"
 )
 
 
@@ -80,11 +80,7 @@ def read_unit(text: str) -> Unit | None:
             continue
         if (known := _named(name)) is None:
             return None
-        after = re.match(r"\s*(squared|cubed)\b", text[at:])
-        power = int(match["power"] or pending)
-        if after is not None:
-            power = 2 if after[1] == "squared" else 3
-            at += after.end()
+        power = int(match["power"] or {"squared": 2, "cubed": 3}.get(match["said"], pending))
         if abs(power) > 9:
             return None
         pending = 1
