@@ -8,7 +8,6 @@ time. Not covered: exact texts, size limits and plain numbers (``api``).
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -47,37 +46,33 @@ def grade_request(request: dict[str, Any]) -> tuple[str, str]:
     gold, answer = str(request["gold"]), str(request["answer"])
     if request.get("alone") == "math-verify":
         return symbolic.math_verify_alone(gold, answer)
-    tolerance = request.get("tolerance")
+    tolerance, question = request["tolerance"], request["question"]
     rules = Rules(
         tolerance=None if tolerance is None else Fraction(tolerance),
-        strict=bool(request.get("strict", True)),
-        undone=str(request.get("undone", "none")),
+        strict=request["strict"],
+        undone=request["undone"],
+        percent=bool(question and _PERCENT.search(answer) and ASKS_PERCENT.search(question)),
+        known=known_words(gold, question),
+        question=question,
     )
-    kind = str(request.get("kind", "auto"))
-    question = request.get("question")
-    if question and _PERCENT.search(answer) and ASKS_PERCENT.search(question):
-        rules = replace(rules, percent=True)
-    rules = replace(rules, known=known_words(gold, question), question=question)
-    reason, method = grade(gold, answer, rules, kind=kind, question=question)
+    reason, method = grade(gold, answer, rules, kind=request["kind"])
     return reason.value, method
 
 
-def grade(
-    gold: str, answer: str, rules: Rules, *, kind: str = "auto", question: str | None = None
-) -> tuple[Reason, str]:
+def grade(gold: str, answer: str, rules: Rules, *, kind: str = "auto") -> tuple[Reason, str]:
     """Grade an answer against a gold answer.
 
     Args:
         gold: The gold answer, without its box.
         answer: The answer, without its box.
-        rules: The rules of the comparison.
+        rules: The rules of the comparison; if they have the question, an expression copied from it gets the reason
+            ``no_answer``.
         kind: How to read both texts: "auto", "number", "choice" or "words".
-        question: The question; if given, an expression copied from it gets the reason ``no_answer``.
 
     Returns:
         The reason for the verdict, and the name of the method that decided.
     """
-    answer = words.without_frame(answer)
+    answer, question = words.without_frame(answer), rules.question
     if _spelled(gold) == _spelled(answer) != "":
         return Reason.EQUAL, "text"
     if (
@@ -99,7 +94,7 @@ def grade(
     if gold_trees and answer_trees:
         result, trees = _compare(gold_trees, answer_trees, rules)
         if result is True:
-            return _accept(trees, rules, question)
+            return _accept(trees, rules)
         if result is False and not _all_words(gold_trees):
             return Reason.DIFFERENT, "structure"
     if _same_words(gold, answer, rules):
@@ -132,7 +127,8 @@ def _compare(
     return (None if unknown else False), (gold_trees[0], answer_trees[0])
 
 
-def _accept(trees: tuple[Node, Node], rules: Rules, question: str | None) -> tuple[Reason, str]:
+def _accept(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
+    question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:
         return Reason.UNPARSABLE_ANSWER, f"unknown word {word}"
     work = work_left(*trees, rules.undone)

@@ -13,19 +13,21 @@ from typing import Any
 
 import pytest
 
+from rstar2_env.verification.options import VerifyOptions
 from rstar2_env.verification.verdict import Reason
 from rstar2_env.verification.workers import process as process_module
 from rstar2_env.verification.workers.pool import WorkerPool
 from rstar2_env.verification.workers.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from rstar2_env.verification.workers.wire import MAX_BYTES, WireError, body_length, decode, encode
 
-EASY = {"gold": "x+1", "answer": "1+x", "timeout_s": 30.0}
+OPTIONS = VerifyOptions(timeout_s=30.0)
+EASY = OPTIONS.request("x+1", "1+x", None)
 # math-verify by itself, to have something that hangs: nothing of ours does.
 HANGS = {"alone": "math-verify", "gold": "7", "answer": r"$\prod_{k=1}^{10^7} k$", "timeout_s": 30.0}
 
 # Every element has to be compared with every other: the longest computation of ours that is known.
 TERMS = [rf"\sqrt{{{n * n + 1}}}+{n}x" for n in range(1, 199)]
-SLOW = {"gold": rf"\{{{','.join(TERMS)}\}}", "answer": rf"\{{{','.join([*TERMS, 'x', '2x'])}\}}", "timeout_s": 30.0}
+SLOW = OPTIONS.request(rf"\{{{','.join(TERMS)}\}}", rf"\{{{','.join([*TERMS, 'x', '2x'])}\}}", None)
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_a_text_that_was_slow_starts_in_the_slow_lane(pool: WorkerPool) -> None:
 
 def test_an_honest_text_that_takes_long_is_answered(pool: WorkerPool) -> None:
     # SymPy has to simplify it, which takes longer than the quick lane allows.
-    request = {"gold": r"\int_0^1 x^2 dx", "answer": r"\int_0^1 (x+1)^2-2x-1 dx", "timeout_s": 30.0}
+    request = OPTIONS.request(r"\int_0^1 x^2 dx", r"\int_0^1 (x+1)^2-2x-1 dx", None)
     assert ask(pool, request) is Reason.EQUAL
 
 
