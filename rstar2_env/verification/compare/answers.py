@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 
 from rstar2_env.verification.compare.conditions.agreement import remarks_agree
@@ -25,7 +24,7 @@ from rstar2_env.verification.compare.labels import (
 from rstar2_env.verification.compare.linear import along_axes, components
 from rstar2_env.verification.compare.quantities import ASKS_RESIDUE, same_in_base, same_quantity, same_ratio, same_words
 from rstar2_env.verification.compare.realset import read_set, same_set
-from rstar2_env.verification.compare.relations import same_equation, same_relation, solves
+from rstar2_env.verification.compare.relations import linear_steps, same_equation, same_relation, solves
 from rstar2_env.verification.compare.renaming import renamings
 from rstar2_env.verification.compare.structure import (
     Item,
@@ -54,7 +53,6 @@ from rstar2_env.verification.read.nodes import (
     is_braced,
     key,
     rename,
-    replace_symbols,
     symbols,
     walk,
     whole,
@@ -232,14 +230,10 @@ class Comparer:
                 return False
             answer = answer.args[0]
         elif len(names := symbols(answer)) == 1 and not symbols(gold):
-            steps = [replace_symbols(answer, {min(names): Num(Fraction(at))}) for at in range(3)]
+            if (steps := linear_steps(answer, min(names))) is None:
+                return False
             width = Apply("add", (steps[1], Apply("neg", (steps[0],))))
             if same_expression(Apply("abs", (width,)), modulus, Rules()) is not True:
-                return False
-            if (
-                same_expression(Apply("add", (steps[0], steps[2])), Apply("mul", (Num(Fraction(2)), steps[1])), Rules())
-                is False
-            ):
                 return False
             answer = steps[0]
         return self.values(Apply("mod", (rest, modulus)), Apply("mod", (answer, modulus))) is True

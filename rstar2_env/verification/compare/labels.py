@@ -24,9 +24,8 @@ def by_label(label: Node | None, items: list[Item]) -> list[Item]:
         return items
     names = [key(item) for item in label.items] if isinstance(label, BracketGroup) else []
     labels = [key(item.label) for item in items if item.label is not None]
-    if set(names) == set(labels):
-        return sorted(items, key=lambda item: names.index(key(item.label or Sym(""))))
-    return sorted(items, key=lambda item: key(item.label or Sym("")))
+    order = names if set(names) == set(labels) else sorted(labels)
+    return sorted(items, key=lambda item: order.index(key(item.label or Sym(""))))
 
 
 def is_axis(label: Node) -> bool:
@@ -47,12 +46,11 @@ def align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
     """Return the renaming that turns an answer's label ``f(z)`` into the gold's ``f(x)``; ``None`` for other labels."""
     match gold, answer:
         case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
-            names: dict[str, str] = {}
-            for left, right in zip(one, other, strict=True):
-                if not isinstance(left, Sym) or not isinstance(right, Sym):
-                    return None
-                names[right.name] = left.name
-            return names
+            pairs = zip(one, other, strict=True)
+            names = [
+                (right.name, left.name) for left, right in pairs if isinstance(left, Sym) and isinstance(right, Sym)
+            ]
+            return dict(names) if len(names) == len(one) else None
         case Sym(name=one), Sym(name=other) if one[:-1] == other[:-1] and one[-2:-1] == "_":
             return {other[-1]: one[-1]} if one[-1] in INDICES and other[-1] in INDICES else None
         case _:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from rstar2_env.verification.compare.equality import Rules, proportional, same_expression
 from rstar2_env.verification.read.nodes import (
+    ZERO,
     Apply,
     BracketGroup,
     Matrix,
@@ -84,13 +85,17 @@ def _solved_for(gold: Relation, name: str, value: Node) -> bool:
     if oriented is None or oriented[0] != "=":
         return False
     left = oriented[1]
-    at = [replace_symbols(left, {name: Num(Fraction(point))}) for point in range(3)]
-    bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
-    nothing = Num(Fraction(0))
-    exact = Rules()
-    if same_expression(bend, nothing, exact) is not True or same_expression(at[0], at[1], exact) is not False:
+    steps = linear_steps(left, name)
+    if steps is None or same_expression(steps[0], steps[1], Rules()) is not False:
         return False
-    return same_expression(replace_symbols(left, {name: value}), nothing, exact) is True
+    return same_expression(replace_symbols(left, {name: value}), ZERO, Rules()) is True
+
+
+def linear_steps(node: Node, name: str) -> list[Node] | None:
+    """Return an expression at 0, 1 and 2 in place of a variable; ``None`` if it is not linear in the variable."""
+    at = [replace_symbols(node, {name: Num(Fraction(point))}) for point in range(3)]
+    bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
+    return at if same_expression(bend, ZERO, Rules()) is True else None
 
 
 def _same_chain(gold: Relation, answer: Relation, same_all: SameAll) -> bool | None:

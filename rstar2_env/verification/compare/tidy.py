@@ -172,13 +172,13 @@ def _count(node: Node, found: Counter[str], above: str, *, under: bool) -> None:
 
 
 def _has_sum(node: Node) -> bool:
-    if isinstance(node, Apply) and node.op == "neg":
-        return _has_sum(node.args[0])
-    return (
-        isinstance(node, Apply)
-        and node.op == "mul"
-        and any(isinstance(arg, Apply) and arg.op == "add" for arg in node.args)
-    )
+    match node:
+        case Apply(op="neg", args=(inner,)):
+            return _has_sum(inner)
+        case Apply(op="mul", args=args):
+            return any(isinstance(arg, Apply) and arg.op == "add" for arg in args)
+        case _:
+            return False
 
 
 def cost(found: Counter[str]) -> int:

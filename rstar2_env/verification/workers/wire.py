@@ -28,11 +28,7 @@ def encode(message: dict[str, Any]) -> bytes:
     """
     # Model output may contain lone surrogates; "surrogatepass" encodes them where strict UTF-8 would raise.
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-    if len(body) > MAX_BYTES:
-        raise WireError(
-            f"A message between the verifier and a worker process has {len(body)} bytes; the limit is {MAX_BYTES}."
-        )
-    return HEADER.pack(len(body)) + body
+    return HEADER.pack(_checked(len(body))) + body
 
 
 def body_length(header: bytes) -> int:
@@ -41,12 +37,15 @@ def body_length(header: bytes) -> int:
     Raises:
         WireError: The length is more than ``MAX_BYTES``.
     """
-    (length,) = HEADER.unpack(header)
-    if length > MAX_BYTES:
+    return _checked(int(HEADER.unpack(header)[0]))
+
+
+def _checked(size: int) -> int:
+    if size > MAX_BYTES:
         raise WireError(
-            f"A message between the verifier and a worker process has {length} bytes; the limit is {MAX_BYTES}."
+            f"A message between the verifier and a worker process has {size} bytes; the limit is {MAX_BYTES}."
         )
-    return int(length)
+    return size
 
 
 def decode(body: bytes) -> dict[str, Any]:
