@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from rstar2_env.verification.read.names import APPROXIMATIONS
+from rstar2_env.verification.read.names import APPROXIMATIONS, FUNCTIONS
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
@@ -38,6 +38,7 @@ MAX_EXPANSION = 64
 MAX_WORDS_IN_LIST = 8
 """Length, in words, of the longest text that "and" splits into items; a longer text is a sentence."""
 
+_FUNCTIONS = frozenset(FUNCTIONS.values()) | {"max", "min"}
 _LABEL_OPS = frozenset({"abs", "norm", "div", "ratio", "conj", "sub"})
 
 
@@ -68,17 +69,9 @@ def is_label(node: Node) -> bool:
             return all(is_label(arg) for arg in args)
         case Apply(op=op, args=args):
             # sin A, det(A), Var(X): functions of names alone.
-            return op.isalpha() and op not in _ARITHMETIC and all(_names(arg) for arg in args)
+            return op in _FUNCTIONS and all(_names(arg) for arg in args)
         case _:
             return False
-
-
-_ARITHMETIC = frozenset(
-    (
-        *("add", "mul", "neg", "div", "pow", "root", "mixed", "base", "deg", "pm", "mp", "mod", "fact", "fact2"),
-        *("union", "inter", "diff", "binom", "ratio", "oplus", "otimes", "wedge"),
-    )
-)
 
 
 def _names(node: Node) -> bool:
