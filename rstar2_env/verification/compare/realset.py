@@ -260,29 +260,27 @@ def _outside(piece: Piece) -> tuple[Piece, ...]:
     return tuple(part for part in (below, above) if key(part.low) != key(part.high))
 
 
+_End = tuple[float, int]
+"""An end of an interval, for sorting: its position, and 1 or -1 if the interval begins after it or ends before it."""
+
+
 def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
     """Return intervals in order, with touching intervals joined; ``None`` if their order is unknown."""
-    placed = [(position(piece.low), position(piece.high), piece) for piece in pieces]
-    if any(low is None or high is None for low, high, _ in placed):
-        return None
-    placed.sort(key=lambda entry: (entry[0] or 0.0, entry[1] or 0.0, not entry[2].low_closed))
-    result: list[tuple[float, Piece]] = []
-    for low, high, piece in placed:
-        start, end = low or 0.0, high or 0.0
-        if start > end or (start == end and not (piece.low_closed and piece.high_closed)):
-            continue
-        if result:
-            reach, last = result[-1]
-            if start < reach or (start == reach and (last.high_closed or piece.low_closed)):
-                low_closed = last.low_closed or (piece.low_closed and position(last.low) == start)
-                if end > reach:
-                    joined = Piece(last.low, piece.high, low_closed, piece.high_closed)
-                else:
-                    closed = last.high_closed or (piece.high_closed and end == reach)
-                    joined = Piece(last.low, last.high, low_closed, closed)
-                result[-1] = (max(reach, end), joined)
-                continue
-        result.append((end, piece))
+    spans: list[tuple[_End, _End, Piece]] = []
+    for piece in pieces:
+        low, high = position(piece.low), position(piece.high)
+        if low is None or high is None:
+            return None
+        start, end = (low, 0 if piece.low_closed else 1), (high, 0 if piece.high_closed else -1)
+        if start <= end:  # otherwise the interval is empty
+            spans.append((start, end, piece))
+    result: list[tuple[_End, Piece]] = []
+    for start, end, piece in sorted(spans, key=lambda span: span[0]):
+        reach, last = result[-1] if result else (None, piece)
+        if reach is None or (start[0], start[1] - 1) > reach:
+            result.append((end, piece))
+        elif end > reach:
+            result[-1] = end, Piece(last.low, piece.high, last.low_closed, piece.high_closed)
     return tuple(piece for _, piece in result)
 
 
