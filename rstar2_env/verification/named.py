@@ -111,21 +111,14 @@ def model(
     from rstar2_env.core.net.chat.asking import key_from
     from rstar2_env.verification.model import model_verifier  # loads SQLite and an HTTP client
 
-    api_key = key_from(api_key_env)
+    options: dict[str, Any] = {"timeout_s": timeout_s, "max_calls": max_calls, "cache": cache, "api": api}
+    options["api_key"] = key_from(api_key_env)
     key = (url, model, api_key_env, rules, timeout_s, max_calls, cache, api, verify_timeout_s)
     with _lock:
         judge = _judges.get(key)
         if judge is None:
-            judge = _judges[key] = model_verifier(
-                url,
-                model,
-                api_key=api_key,
-                rules=make_verifier(rules.removeprefix("(").removesuffix(")"), timeout_s=verify_timeout_s),
-                timeout_s=timeout_s,
-                max_calls=max_calls,
-                cache=cache,
-                api=api,
-            )
+            first = make_verifier(rules.removeprefix("(").removesuffix(")"), timeout_s=verify_timeout_s)
+            judge = _judges[key] = model_verifier(url, model, rules=first, **options)
         return judge
 
 
