@@ -53,7 +53,7 @@ class Answers:
         self._found = RunFindings()
 
     def postpone_findings(self) -> None:
-        """Delay the diagnosis of a large run for some seconds, since another query is being answered."""
+        """Delay the diagnosis of a large run for some seconds; call this when a query begins and when it ends."""
         self._found.postpone()
 
     def close(self) -> None:

@@ -102,16 +102,19 @@ class ChildProcess:
     Checks that a notebook has registered do not exist in that process. The process starts when the viewer has answered
     no request for two seconds. It ends when this object is closed, and on Linux also when the process that started it
     ends.
+
+    Attributes:
+        began: Time at which the last process was started, of ``time.monotonic``.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = threading.Event()
-        self._requested = -math.inf
+        self._requested = self.began = -math.inf
 
     def postpone(self) -> None:
-        """Note that the viewer answers a request now."""
+        """Note that the viewer begins or ends to answer a request now."""
         self._requested = time.monotonic()
 
     def _rest(self) -> None:
@@ -134,6 +137,7 @@ class ChildProcess:
         self._rest()
         with self._lock:
             self.check_open(name)
+            self.began = time.monotonic()
             given = (str(_PROGRAM), str(path), name, str(os.getpid()), str(_NICENESS))
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", *given],
@@ -185,6 +189,7 @@ class _Held:
     answer: dict[str, Any] | None = None
     state: Any = None
     until: float = 0.0
+    took_s: float = 0.0
     done: threading.Event | None = field(default=None, repr=False)
 
 
@@ -244,16 +249,21 @@ class RunFindings:
             return {**(held.answer or {}), "again_s": again_s}
 
     def postpone(self) -> None:
-        """Note that the viewer answers a request now, so that no process for a large run is started for a while."""
+        """Note that the viewer begins or ends to answer a request now: no process is started for a while."""
         self._child.postpone()
 
     def close(self) -> None:
         """End a process that computes findings, and compute no further ones."""
         self._child.close()
 
-    def _found(self, look: _Look, path: Path, name: str) -> dict[str, Any]:
-        self._child.check_open(name)
-        answer = look(path, name)
+    def _found(self, held: _Held, look: _Look, path: Path, name: str) -> dict[str, Any]:
+        with self._one:
+            self._child.check_open(name)
+            began = time.monotonic()
+            try:
+                answer = look(path, name)
+            finally:  # the wait before a process starts does not count
+                held.took_s = time.monotonic() - max(began, self._child.began)
         if answer["failed"]:
             raise _FailedError(answer)
         return answer
@@ -270,19 +280,17 @@ class RunFindings:
         state: Any,
         stored: Callable[[Callable[[], dict[str, Any]]], dict[str, Any]],
     ) -> None:
+        held.took_s = 0.0
         try:
-            with self._one:
-                began = time.monotonic()
-                try:
-                    answer = stored(lambda: self._found(look, path, name))
-                except _FailedError as error:
-                    answer = error.answer
-                except (Rstar2Error, OSError, ValueError, sqlite3.Error) as error:
-                    answer = _no_findings(str(error))
-                took = time.monotonic() - began
+            try:
+                answer = stored(lambda: self._found(held, look, path, name))
+            except _FailedError as error:
+                answer = error.answer
+            except (Rstar2Error, OSError, ValueError, sqlite3.Error) as error:
+                answer = _no_findings(str(error))
             with self._lock:
                 held.answer, held.state = answer, state
-                held.until = time.monotonic() + min(self._share * took, _LONGEST_S)
+                held.until = time.monotonic() + min(self._share * held.took_s, _LONGEST_S)
         finally:
             with self._lock:
                 done, held.done = held.done, None

@@ -73,7 +73,11 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
             if postpones:
                 answers.postpone_findings()
             arguments = [request.path_params[name] for name in names]
-            return query(*arguments, dict(request.query_params)) if with_query else query(*arguments)
+            try:
+                return query(*arguments, dict(request.query_params)) if with_query else query(*arguments)
+            finally:  # the page may send more requests after a response that took long
+                if postpones:
+                    answers.postpone_findings()
 
         async def respond(request: Request) -> Response:
             return await run_in_threadpool(_respond, call, request)

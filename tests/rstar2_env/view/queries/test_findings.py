@@ -11,14 +11,16 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from faulty_runs import SINCE, write_faulty
 from viewed import write_page
+from waiting import wait_for
 
 from rstar2_env.diagnosis import diagnose
-from rstar2_env.view.answers import read_runs
+from rstar2_env.view.answers import Answers, read_runs
 from rstar2_env.view.queries import findings as module
 from rstar2_env.view.queries import findings_process, health
 from rstar2_env.view.queries.findings import ChildProcess, RunFindings, findings_of
@@ -93,6 +95,20 @@ def test_a_request_does_not_wait_for_a_long_look_and_begins_no_second_one(faulty
     found = findings.find(faulty, "run", 1, running=False, wait_s=None)
     assert [one["since"] for one in found["findings"] if one["check"] == "gradient_zero"] == [SINCE]
     assert looks.many == 1
+
+
+def test_one_run_is_looked_at_at_a_time_and_stored_findings_of_others_do_not_wait(faulty, tmp_path):
+    looks, known = Looks(allowed=False), {"failed": "", "findings": []}
+    findings = RunFindings(looks)
+    findings.find(faulty, "run", 1, running=False, wait_s=0)
+    wait_for(lambda: looks.many == 1)
+    stored = findings.find(tmp_path, "stored", 1, running=False, wait_s=20, stored=lambda compute: known)
+    findings.find(tmp_path / "other", "other", 1, running=False, wait_s=0.2)
+    assert looks.many == 1
+    looks.allowed.set()
+    assert stored == {**known, "again_s": None}
+    findings.find(tmp_path / "other", "other", 1, running=False, wait_s=None)
+    assert looks.many == 2
 
 
 def test_a_large_run_is_diagnosed_in_a_process_of_its_own(faulty, monkeypatch):
@@ -190,6 +206,28 @@ def test_the_process_does_not_start_while_the_viewer_answers_requests(faulty, mo
     assert reasons == ["named was not diagnosed: the viewer was closed."]
 
 
+def test_the_wait_before_the_process_does_not_count_as_time_of_its_computation(faulty, monkeypatch):
+    now = [0.0]
+
+    class Process:
+        returncode = 0
+
+        def __init__(self, *given, **options):
+            pass
+
+        def communicate(self):
+            now[0] += 2.0
+            return b'{"failed": "", "findings": []}', b""
+
+    monkeypatch.setattr(module, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(module.subprocess, "Popen", Process)
+    monkeypatch.setattr(ChildProcess, "_rest", lambda self: now.__setitem__(0, now[0] + 10.0))
+    findings = RunFindings(share=20.0)
+    assert findings.find(faulty, "run", 1, running=True, wait_s=60)["again_s"] is None
+    assert findings.find(faulty, "run", 2, running=True)["again_s"] == 40.0
+
+
 def test_the_process_starts_at_last_however_many_requests_arrive(faulty, monkeypatch):
     monkeypatch.setattr(module, "_REST_S", 60.0)
     monkeypatch.setattr(module, "_LONGEST_REST_S", 0.01)
@@ -198,14 +236,16 @@ def test_the_process_starts_at_last_however_many_requests_arrive(faulty, monkeyp
     assert child.findings_of(faulty, "named")["findings"]
 
 
-def test_every_request_but_one_for_findings_delays_the_process(faulty, tmp_path):
+def test_every_request_but_one_for_findings_delays_the_process_when_it_begins_and_ends(faulty, tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(Answers, "metrics", lambda *given: begun.append(child._requested))
     with ViewServer([faulty], cache=tmp_path / "cache", static=write_page(tmp_path / "page")) as server:
         run = server.answers.runs()["runs"][0]["run"]
         child = server.answers._found._child
         assert httpx.get(f"{server.address}api/runs/{run}/findings").is_success
         assert child._requested == -math.inf
-        assert httpx.get(f"{server.address}api/runs/{run}").is_success
-        assert child._requested > -math.inf
+        assert httpx.get(f"{server.address}api/runs/{run}/metrics").is_success
+        assert -math.inf < begun[0] < child._requested
 
 
 @pytest.mark.parametrize("failure", [ChildProcessError("no luck"), ValueError("no luck"), "no luck"])
