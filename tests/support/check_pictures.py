@@ -44,7 +44,7 @@ def picture(name: str) -> str:
     title = (
         f"{figure}: {name} fires on the left, and is silent on the right"
         if figure
-        else f"The numbers of the evidence of {name}"
+        else f"The figures that a finding of {name} reports"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {tall}" width="{whole}" height="{tall}" '

@@ -13,6 +13,6 @@ from rstar2_env.diagnosis.base import CHECKS
 def test_the_table_of_checks_is_that_of_the_code() -> None:
     page = (DOCS / "diagnosis.md").read_text("utf-8")
     assert page == with_checks(page), "run: python tools/docs_site/checks_table.py docs/diagnosis.md"
-    assert "![The numbers of the evidence of duplicates](pictures/checks/duplicates.svg)" in page
+    assert "![The figures that a finding of duplicates reports](pictures/checks/duplicates.svg)" in page
     assert "![kl: kl_runs_away fires on the left, and is silent on the right](pictures/checks/kl_runs_away.svg)" in page
     assert sorted(re.findall(r"^### `(\w+)`$", page, re.MULTILINE)) == CHECKS.names()
