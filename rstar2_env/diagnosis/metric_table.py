@@ -96,16 +96,26 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         ),
     ),
     "Groups": (
-        Metric(("groups/signal",), "groups", "Groups of a step with a signal (an advantage other than 0)."),
-        Metric(("groups/none_correct",), "groups", "Groups of a step without a signal because no episode is correct."),
+        Metric(("groups/signal",), "groups", "Number of a step's groups with a signal (an advantage other than 0)."),
         Metric(
-            ("groups/all_correct",), "groups", "Groups of a step without a signal because every episode is correct."
+            ("groups/none_correct",),
+            "groups",
+            "Number of a step's groups that have no signal because none of their episodes is correct.",
         ),
-        Metric(("groups/unavailable",), "groups", "Groups of a step without a signal because no episode is available."),
+        Metric(
+            ("groups/all_correct",),
+            "groups",
+            "Number of a step's groups that have no signal because all of their episodes are correct.",
+        ),
+        Metric(
+            ("groups/unavailable",),
+            "groups",
+            "Number of a step's groups that have no signal because none of their episodes is available.",
+        ),
         Metric(
             ("groups/not_selected",),
             "groups",
-            "Groups of a step with correct and wrong episodes, but without a signal: the selector rejects the "
+            "Number of a step's groups that have correct and wrong episodes, but no signal: the selector rejects the "
             "group, or the kept episodes have equal rewards.",
         ),
         Metric(
@@ -129,26 +139,27 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("rollout/groups_refilled",),
             "groups",
-            "Groups of a step that rounds of refill (`rollout.refill`) added.",
+            "Number of groups that a step played to replace rejected groups (`rollout.refill`).",
             "0 without `rollout.refill`; otherwise no general range: it follows from the rejected groups.",
         ),
         Metric(
             ("rollout/groups_replaced",),
             "groups",
-            "Copies of groups that replace other groups of a step.",
+            "Number of copies of groups that replace other groups of a step.",
             "0 without `rollout.replace`; otherwise no general range: it follows from the rejected groups.",
         ),
         Metric(
             ("rollout/groups_missing",),
             "groups",
-            "Groups that a step still lacks after all rounds of refill, and after copies of other groups were added.",
+            "Number of groups that a step still lacks after all rounds of refill, and after copies of other groups "
+            "were added.",
             "0 if every group is accepted; otherwise no general range: it follows from the rejected groups, "
             "`rollout.refill` and `rollout.replace`.",
         ),
         Metric(
             ("rollout/groups_carried",),
             "groups",
-            "Unfinished groups that a step carries over to the next step.",
+            "Number of unfinished groups that a step carries over to the next step.",
             "0 unless `rollout.tail=carry`; otherwise no general range: it depends on the spread of lengths.",
         ),
     ),
