@@ -21,7 +21,7 @@ from rstar2_env.tools.cut import Tokenizer, make_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class CosineLength:
-    """A score along half a cosine over the length of the policy's turns (open-rs, arXiv 2503.16219).
+    """A score that follows half a cosine as the policy's turns become longer (open-rs, arXiv 2503.16219).
 
     Correct: from ``1`` at length 0 down to ``0.5`` at ``longest``; wrong: from ``-1`` up to ``-0.5``.
 

@@ -26,7 +26,7 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class Arpo(Wrapped):
-    """Another estimator's advantages, with a choice for tokens that branches share: ARPO (arXiv 2507.19849).
+    """Another estimator's advantages, kept or averaged on tokens that branches share: ARPO (arXiv 2507.19849).
 
     Args:
         of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
