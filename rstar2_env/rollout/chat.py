@@ -243,9 +243,9 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "Text from the environment spells a special token, which this tokenizer recognizes even if the "
-                "text is split inside the token, so the environment could end a turn of the model. Use a "
-                "tokenizer that does not normalize text before it looks for special tokens."
+                "The environment's text contains the characters of a special token. They are tokenized in two parts, "
+                "but this tokenizer still finds a special token in them, so the environment could end a turn of the "
+                "model. Use a tokenizer that does not normalize text before it looks for special tokens."
             )
         return ids
 

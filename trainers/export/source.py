@@ -91,7 +91,7 @@ class Weights:
             if path.is_symlink() and not path.resolve().is_relative_to(root):
                 raise ConfigurationError(
                     f"{path} is a link to {path.resolve()}, outside of the folder {root}, and only files "
-                    "in this folder can be exported: replace the link by a copy, or remove it."
+                    "in this folder can be exported: replace the link with a copy, or remove it."
                 )
 
     @property

@@ -106,8 +106,8 @@ class Parts:
                     one.made_with(value)
                 except ConfigurationError as error:
                     raise ConfigurationError(
-                        f"A hook sets the option {option} to {value} during the run, which the part "
-                        f"parts.{one.slot} does not accept: {error}"
+                        f"During the run, a hook sets the option {option} to {value}, but the part parts.{one.slot} "
+                        f"does not accept this value: {error}"
                     ) from error
 
     def follow(self, option: str, value: object, slots: Collection[str]) -> None:

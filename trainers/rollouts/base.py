@@ -289,7 +289,7 @@ def check_waits(rollout: Rollout, rewards: Sequence[Component], *, early_stop: b
     if plays := [component.name for component in rewards if "play" in component.needs]:
         raise ConfigurationError(
             f"The reward {', '.join(plays)} plays further episodes of a group after the others have "
-            f"ended, but rollout.{option} would stop them. Set {instead}",
+            f"ended, but rollout.{option} can end the group before these are played. Set {instead}",
             option=f"rollout.{option}",
         )
 

@@ -88,7 +88,7 @@ class ConfigurationSpace:
             raise ConfigurationError(
                 f"{spec!r} is not a procedural family with options, so no configuration of it can be generated. Set "
                 "sampler.worlds to families such as countdown:numbers=4 (`rstar2 list problems`), or use another "
-                "sampler, such as skill_gap for kinds of given problems.",
+                "sampler, such as skill_gap, which draws from the problems of the environment.",
                 option="worlds",
             )
         found = load_problems(family, **{"seed": self._seed, **parse_options(split_list(rest)), **values})

@@ -177,7 +177,7 @@ def _check_python(name: str, bounds: str) -> None:
         raise ValueError(f"the Python package {name} is not installed on this machine")
     for operator, wanted in _BOUND.findall(bounds):
         if not _fits(distribution.version, operator, wanted):
-            raise ValueError(f"the line needs {name}{operator}{wanted}, and this machine has {distribution.version}")
+            raise ValueError(f"the line needs {name}{operator}{wanted}, but this machine has {distribution.version}")
 
 
 def _fits(version: str, operator: str, wanted: str) -> bool:
@@ -205,7 +205,7 @@ def _check_debian(written: str) -> None:
     if version is None:
         raise ValueError(f"the Debian package {name} is not installed on this machine")
     if wanted and not fnmatch.fnmatchcase(version, wanted):
-        raise ValueError(f"the line needs {name}={wanted}, and this machine has {version}")
+        raise ValueError(f"the line needs {name}={wanted}, but this machine has {version}")
 
 
 @functools.cache

@@ -22,10 +22,10 @@ def inside(folder: Path, file: Path) -> Path:
     if not place.is_relative_to(root):
         raise ConfigurationError(
             f"{file} leads to {place}, outside of the run's folder {root}, and only files in this folder belong to the "
-            "run: replace the link by a copy, or remove it."
+            "run: replace the link with a copy, or remove it."
         )
     if is_other:
-        raise ConfigurationError(f"{file} is not a file: replace it by a file, or remove it.")
+        raise ConfigurationError(f"{file} is not a file: replace it with a file, or remove it.")
     return file
 
 

@@ -178,7 +178,7 @@ class FrameReader:
         if len(whole) + len(part) > MAX_FRAME_BYTES:
             raise FrameError(
                 f"A message between the processes of the sandbox may have at most {MAX_FRAME_BYTES} bytes, but the "
-                f"parts of one have {len(whole) + len(part)}."
+                f"parts of a message together already have {len(whole) + len(part)} bytes."
             )
         if len(self._parts) > _MOST_UNFINISHED:
             raise FrameError(

@@ -146,7 +146,7 @@ def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
     names = body.get(field)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ConfigurationError(
-            f"The field {field!r} must be a list of strings, the {what} to end; got {names!r:.100}."
+            f"The field {field!r} must be a list of strings that name the {what} to end; got {names!r:.100}."
         )
     return names
 

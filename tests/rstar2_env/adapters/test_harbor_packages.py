@@ -141,10 +141,10 @@ def test_lines_that_only_install_what_is_here_are_read(run: str, names: list[str
     ("run", "why"),
     [
         ("apt-get install -y git jq", "the Debian package jq is not installed"),
-        ("apt-get install git=1:2.40*", r"needs git=1:2.40\*, and this machine has 1:2.39.5-0"),
+        ("apt-get install git=1:2.40*", r"needs git=1:2.40\*, but this machine has 1:2.39.5-0"),
         ("pip install no-such-package-at-all", "the Python package no-such-package-at-all is not installed"),
-        ("pip install pygments==0.1", r"needs pygments==0.1, and this machine has"),
-        ("pip install 'pygments<1'", r"needs pygments<1, and this machine has"),
+        ("pip install pygments==0.1", r"needs pygments==0.1, but this machine has"),
+        ("pip install 'pygments<1'", r"needs pygments<1, but this machine has"),
         ("pip install 'pygments!=" + version("pygments") + "'", "needs pygments!="),
         ("pip install 'pygments~=1.0'", "needs pygments~=1.0"),
         ("pip install 'pygments>99.0'", "needs pygments>99.0"),

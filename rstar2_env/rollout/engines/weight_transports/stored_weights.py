@@ -86,7 +86,9 @@ class StoredWeights:
         if newest is not None:
             await self._setting.http.ask("POST", server.base, "/collective_rpc", reload_from(newest), retries=0)
             if newest != self.newest():
-                raise ServiceError(f"While the server read the weights {newest.name}, newer weights were written.")
+                raise ServiceError(
+                    f"Newer weights were written while the server read the weights {newest.name}, so it lacks them."
+                )
 
     def remove(self) -> None:
         """Remove the weights that this object wrote."""
