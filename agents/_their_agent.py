@@ -24,9 +24,9 @@ class TheirAgent(LoopAgent):
 
     Args:
         factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the
-            function itself. It is called with a ``RunningLoop``: ``env_tools`` of the framework's adapter returns the
-            tools for it, and its ``system`` is the system message. Without a factory, a plain agent uses the model
-            given by ``base_url`` and ``model``.
+            function itself. It receives a ``RunningLoop``, here ``running``. The agent's tools come from
+            ``env_tools(running)`` of the framework's adapter, and its system message is ``running.system``. Without a
+            factory, a plain agent uses the model given by ``base_url`` and ``model``.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.

@@ -93,7 +93,7 @@ class VerifiersEnv(ForeignEnv):
         return Opening(*user_and_system(event))
 
     def play(self, turn: str) -> TurnReply:
-        """Answer verifiers as the model, and wait for its next request or the end."""
+        """Send a turn to verifiers as the model's reply; wait for the next request to the model, or for the end."""
         assert self._session is not None
         event = self._session.answer(turn, self._timeout_s)
         if isinstance(event, list):

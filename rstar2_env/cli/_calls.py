@@ -81,7 +81,7 @@ class TypedCall:
 
 
 def read_call(arguments: Sequence[str]) -> TypedCall:
-    """Parse a command line: find the command to run, and replace old names by the new ones.
+    """Parse a command line: find the command to run, and replace old names with the new ones.
 
     Some flags select a form of a subcommand, which is a separate command: ``export --env`` runs ``export_env``.
     """

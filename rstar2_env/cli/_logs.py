@@ -2,7 +2,8 @@
 
 Libraries print text from files unchanged: transformers logs the values of a model's ``config.json``. Covered: Python's
 logging with tracebacks, warnings, and uncaught exceptions of all threads of this process. Not covered: text that a
-library writes to the terminal itself. A Ctrl-C that Python could not raise is repeated instead of shown.
+library writes to the terminal itself. If a Ctrl-C arrives where Python cannot raise it, such as in a destructor, it is
+repeated a moment later, and not shown as a warning.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _PACKAGES = ("torch", "transformers", "trl", "accelerate", "datasets")
 
 @contextmanager
 def needs_torch(what: str) -> Iterator[None]:
-    """Within the ``with`` block, replace the error of a failed import by an error that names the extra ``train``.
+    """Within the ``with`` block, replace the error of a failed import with an error that names the extra ``train``.
 
     Args:
         what: The feature that needs the packages, as the subject of the error message.

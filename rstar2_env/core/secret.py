@@ -102,5 +102,5 @@ def hidden(text: str, but: Secret | None = None) -> str:
 
 
 def hide_arguments() -> None:
-    """Replace the secrets on the command line of this process by ``***``: trackers record the command line."""
+    """Replace the secrets on the command line of this process with ``***``: trackers record the command line."""
     sys.argv[:] = redacted(sys.argv)

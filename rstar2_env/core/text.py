@@ -27,7 +27,7 @@ def harmless(text: object) -> str:
 
 
 def encodable(text: str) -> str:
-    """Replace each lone surrogate by ``?``, since neither tokenizers nor UTF-8 files accept lone surrogates."""
+    """Replace each lone surrogate with ``?``, since neither tokenizers nor UTF-8 files accept lone surrogates."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -358,7 +358,7 @@ def _last(place: str) -> str:
 
 
 def _chosen(place: str, value: Any) -> str | None:
-    """Describe what an option in data selects ("a sandbox (...)"), if only the user may select it; else ``None``."""
+    """Return what an option selects that only the user may select ("a sandbox (...)"); else ``None``."""
     if isinstance(value, str) and _SERVER.search(value):
         return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and _WRITES.search(value):

@@ -108,7 +108,11 @@ class LiveDiagnosis:
         return self._examined() if self.record.steps and step == self.record.last else ()
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
-        """Add a step's figures, and the episodes since the last step; return the findings that appeared or ended."""
+        """Add the figures of a step, and all episodes that were played after the step that was added last.
+
+        Returns:
+            The findings that appeared or ended.
+        """
         if step <= self.record.last:
             return ()
         for number in range(self.record.last + 1, step):  # steps whose figures were not logged

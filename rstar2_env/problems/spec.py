@@ -57,7 +57,7 @@ def json_spec(text: str) -> Mapping[str, Any]:
 
 
 def located(spec: str | Mapping[str, Any], find: Callable[[str], Path | str | None]) -> str | Mapping[str, Any]:
-    """Replace the file names in a source by paths: ``"x.jsonl:holdout=0.1"`` becomes ``"/data/x.jsonl:holdout=0.1"``.
+    """Replace the file names in a source with paths: ``"x.jsonl:holdout=0.1"`` becomes ``"/data/x.jsonl:holdout=0.1"``.
 
     Args:
         spec: A source as ``load_problems`` accepts it, as text or as a mapping.

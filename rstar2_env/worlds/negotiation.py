@@ -30,7 +30,7 @@ class Negotiation:
         counts: Number of items of each kind in the pool.
         mine: Value of one item of each kind to the policy.
         theirs: Value of one item of each kind to the opponent.
-        demands: For each round, the smallest value to the opponent of a deal that it accepts.
+        demands: For each round, the value (to the opponent) that a deal needs for the opponent to accept it.
         seed: Seed of the opponent's offers.
         reveal: Whether the policy knows the opponent's values.
         round: 0-based number of the round.

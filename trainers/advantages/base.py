@@ -115,7 +115,7 @@ def check_group_size(advantage: Advantage, size: int) -> None:
 
 
 def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
-    """Return the measurement ``need`` of an episode, one number per token or per turn.
+    """Return the measurement ``need`` of an episode: one number per token (``sum_squares``) or per turn (``answer``).
 
     Raises:
         ConfigurationError: The measurement is missing.

@@ -1,4 +1,4 @@
-"""``Servers``: starts several servers, waits until they are ready, and restarts one that exits at the same address."""
+"""``Servers``: starts several servers, waits until they are ready, and restarts at the same address any that exits."""
 
 from __future__ import annotations
 

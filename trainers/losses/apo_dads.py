@@ -39,7 +39,7 @@ class ApoDads(CheckedOptions):
         return weight * Kl(coef=self.coef)(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence without the weights, as in ``kl``."""
+        """Return the metric ``kl``: the mean divergence, without ``coef`` and without the weights by difficulty."""
         return Kl().figures(tokens)
 
 

@@ -1,9 +1,9 @@
 """``RowCost``: estimates time and memory of training on rows, separately or as prefix trees.
 
 A prefix tree computes each shared token only once (``trainers.backends.trl.loss.prefix_tree``). Its attention
-copies the keys and values that each chunk of new tokens attends to, and needs masks. A cost is the number of tokens
-that would cost the same in separate rows. Training uses the estimates to pack rows, and plans use them to compute
-times.
+copies the keys and values that each chunk of new tokens attends to, and needs masks. An estimate is the number of
+tokens in separate rows that would take as much time or memory. Training uses the estimates to pack rows, and plans use
+them to compute times.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Listed(SavedAttributes):
         return found
 
     def start(self, place: int) -> Start:
-        """Return a start with the problem at a position and a new seed."""
+        """Return a ``Start`` with the problem at a position of the list, and with a new seed."""
         self.drawn += 1
         word = np.random.SeedSequence([self._seed, self.drawn, 2]).generate_state(1, np.uint64)[0]
         return Start(int(word >> np.uint64(1)), {"problem_id": self.ids[place]})

@@ -91,7 +91,7 @@ class Weighs(Protocol):
     """Protocol of a selector that can report the numbers on which it bases its choice."""
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the finite numbers on which the choice is based, by name, for the position of each episode.
+        """Return, for each episode's position in the group, the finite numbers on which the choice is based, by name.
 
         The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
 
@@ -99,7 +99,8 @@ class Weighs(Protocol):
         - ``chance``: the episode's probability in the first draw or, if the selector has importance weights, its
           probability of being kept;
         - ``quota``: the number of successes or failures to keep;
-        - ``pass_rate``, ``deviation`` and ``counted``: the numbers of a group filter, which adds its bounds.
+        - ``pass_rate``, ``deviation`` or ``counted``: the number that a group filter compares with its bounds;
+        - ``low`` and ``high``, ``threshold`` or ``least``: these bounds.
 
         Args:
             group: The episodes of the group.

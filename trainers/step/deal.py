@@ -40,8 +40,8 @@ def divide_groups(
 def assign_groups(tokens: Mapping[int, int], batches: Sequence[Sequence[int]], processes: int) -> dict[int, int]:
     """Assign each group to the process that trains on it in all passes, with balanced tokens in each optimizer step.
 
-    Groups are not divided, since aggregations refer to groups. The groups are assigned in decreasing order of tokens,
-    each to the process that has the fewest tokens in the optimizer steps of that group.
+    Groups are not divided, since aggregations refer to groups. The groups are assigned in decreasing order of tokens.
+    Each goes to the process that so far has the fewest tokens in the optimizer steps that train on this group.
 
     Args:
         tokens: Tokens of each group, by its number.

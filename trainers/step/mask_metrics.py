@@ -22,8 +22,8 @@ def mask_metrics(
         stop_ids: The tokens that end a turn; empty if unknown.
         turn_tokens: Budget of one turn in tokens when the rows are collected, ``None`` without one; a turn of this
             length without an end token was cut by the budget. If a hook raised the budget while an episode was carried
-            over (``tail="carry"``), the older budget, which is not recorded, may have cut its last turn; that turn then
-            counts as one that the policy ended without an end token to train on.
+            over (``tail="carry"``), the older budget, which is not recorded, may have cut its last turn.
+            ``mask/turn_ends`` then counts this turn as ended by the policy, with an end that is not trained on.
 
     Returns:
         ``mask/environment``: number of environment tokens (those outside every turn of the policy) with mask 1, and

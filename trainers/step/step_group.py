@@ -25,8 +25,9 @@ class StepGroup:
     """One group of a step.
 
     Attributes:
-        start: The start of its episodes.
-        place: Position of the group in the step (``number``), with the episodes carried over from earlier steps.
+        start: The arguments of ``reset`` for all of its episodes.
+        place: The group's number in the step, its number in the step that first played it, and its episodes from
+            earlier steps.
         steps: Number of steps that have carried the group over.
     """
 

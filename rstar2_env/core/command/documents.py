@@ -95,7 +95,7 @@ def _anchor(title: str) -> str:
 
 
 def _with_commands(text: str, page: str) -> str:
-    """Replace each link to a page by its text and the command that prints the page; remove figures' HTML comments."""
+    """Replace each link to a page with its text and the command that prints the page; remove figures' HTML comments."""
 
     def replaced(match: re.Match[str]) -> str:
         picture, label, target = match.groups()

@@ -115,7 +115,7 @@ class NotebookCell:
         self._handle = show(self._content([]), raw=True, display_id=True)
 
     def draw(self, rows: Sequence[ActivityRow]) -> None:
-        """Replace the output by the current state of the activities."""
+        """Replace the output with the current state of the activities."""
         self._update([f"{_text_bar(row)}{row.line}" for row in rows])
 
     def say(self, text: str) -> None:

@@ -63,7 +63,7 @@ class InFlight:
         self._ended, self._draining = None, False
 
     def look(self, loads: Sequence[EngineStats], *, playing: int, ended: int) -> int:
-        """Update the number of episodes that may be in flight from the current load, and return it.
+        """Adapt the number of episodes that may be in flight to the current load, and return the new number.
 
         Args:
             loads: Loads of all engines, always in the same order; empty if they are unknown.

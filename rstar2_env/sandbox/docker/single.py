@@ -129,7 +129,10 @@ class SingleUse:
 
     @staticmethod
     def _serve(waiting: _Waiting, client: WardenClient) -> bool:
-        """Run one job; return whether the container was used."""
+        """Run one job, and return whether the container must be replaced.
+
+        The result is ``False`` if no program was started, because the job was cancelled earlier or is invalid.
+        """
         try:
             inner = waiting.start(client)
         except SandboxUnavailableError as error:  # the container was closed meanwhile

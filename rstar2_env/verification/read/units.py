@@ -1,8 +1,9 @@
 """Converts the text after a value to a unit, and compares units.
 
 Covered: lengths, areas, volumes, masses, times, speeds, angles, forces, energies, pressures, electrical units, data,
-temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Not covered: the names of
-counted things (see ``vocabulary``). Conversion is exact, with rational numbers.
+temperatures, money, with SI prefixes, powers, products and quotients. Conversion is exact, with rational numbers. Not
+covered: conversion between scales of temperature, or between currencies; the names of counted things (see
+``vocabulary``).
 """
 
 from __future__ import annotations

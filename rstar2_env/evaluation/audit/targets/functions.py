@@ -132,7 +132,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 
 
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
-    """Return a setup that calls a TRL reward function with one completion, in the form of a conversation.
+    """Return source whose function ``grade`` calls a TRL reward function with one completion, as a conversation.
 
     Every column of the data set that the function takes holds the gold answer.
     """

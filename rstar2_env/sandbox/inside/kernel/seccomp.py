@@ -200,7 +200,11 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
 
 
 def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
-    """Return, in order, the first number and the instructions of each range and each gap; a gap returns ENOSYS."""
+    """Divide all call numbers into ranges; the instructions of a gap between the given ranges return ENOSYS.
+
+    Returns:
+        For each range, in ascending order, its first call number and its instructions.
+    """
     leaves: list[tuple[int, list[Instruction]]] = []
     end = 0
     for low, high, block in sorted(ranges, key=lambda found: found[0]):

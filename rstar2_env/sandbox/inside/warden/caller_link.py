@@ -33,7 +33,7 @@ class CallerLink:
 
     @classmethod
     def take_standard_streams(cls) -> CallerLink:
-        """Create a link from descriptors 0 and 1, and replace these by the null device."""
+        """Create a link from descriptors 0 and 1, and replace these with the null device."""
         both = stat.S_ISSOCK(os.fstat(0).st_mode)
         link = cls(os.dup(0), os.dup(0 if both else 1))
         null = os.open(os.devnull, os.O_RDWR)

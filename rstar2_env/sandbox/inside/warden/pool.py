@@ -190,7 +190,7 @@ class ChildPool:
         return found
 
     def write_off(self, child: Child) -> None:
-        """Give up a child whose process cannot be killed, and replace its slot by a new one.
+        """Give up a child whose process cannot be killed, and replace its slot with a new one.
 
         Without this, each such child would occupy a slot forever, until no slot is left.
         """

@@ -84,7 +84,7 @@ def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
 
 
 def _next(control: socket.socket) -> tuple[list[str], int] | None:
-    """Receive the module names and the socket for the next parent to fork; ``None`` if the warden is gone."""
+    """Receive the module names and the socket of the parent that is forked next; ``None`` if the warden is gone."""
     try:
         message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
     except ConnectionError:

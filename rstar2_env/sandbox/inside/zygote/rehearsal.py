@@ -76,7 +76,7 @@ def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
 
 @contextlib.contextmanager
 def _inert() -> Iterator[None]:
-    """Replace functions that would change this process by functions with the same arguments that do nothing."""
+    """Replace functions that would change this process with functions that take the same arguments and do nothing."""
     harmless = operator.is_  # built in and with two arguments like the originals, which matters for specialization
     replaced = ((os, "closerange"), (os, "chdir"), (os, "chown"), (resource, "setrlimit"))
     kept = [getattr(module, name) for module, name in replaced]

@@ -23,7 +23,7 @@ _LOOK_S = 0.5
 
 
 class Walk(App[None], inherit_bindings=False):
-    """The interactive program over the runs of a follower; the caller must start and close the follower.
+    """The interactive program that shows a follower's runs; the caller must start and close the follower.
 
     Args:
         follower: Keeps the indexes of the runs up to date.
