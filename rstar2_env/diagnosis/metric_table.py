@@ -74,14 +74,14 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             _everywhere("unavailable"),
             "share",
-            f"Episodes that failed for reasons outside the policy. {_UNCOUNTED}",
+            f"Share of episodes that failed for reasons outside the policy. {_UNCOUNTED}",
             "0.",
             ("sandbox_unavailable", "all_unavailable"),
         ),
         Metric(
             _everywhere("cancelled"),
             "share",
-            "Episodes that were cancelled because their group (`rollout.early_stop`) or their step "
+            "Share of episodes that were cancelled because their group (`rollout.early_stop`) or their step "
             f"(`rollout.tail=drop`) no longer needed them. {_UNCOUNTED}",
             "0 without `rollout.early_stop` and `rollout.tail=drop`; otherwise no general range: it depends on "
             "the spread of lengths.",
@@ -172,12 +172,22 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             "Number of the stage, from 1; 0 while pass rates are measured.",
             "Rises during the run.",
         ),
-        Metric(("sampler/problems",), "problems", "Problems that can be drawn.", _PROBLEMS),
+        Metric(("sampler/problems",), "problems", "Number of problems that can be drawn.", _PROBLEMS),
         *(
-            Metric((f"sampler/{pool}",), "problems", f"Problems in the pool `{pool}` of `difficulty_pool`.", _PROBLEMS)
+            Metric(
+                (f"sampler/{pool}",),
+                "problems",
+                f"Number of problems in the pool `{pool}` of `difficulty_pool`.",
+                _PROBLEMS,
+            )
             for pool in ("hard", "normal", "easy")
         ),
-        Metric(("sampler/unseen",), "problems", "Problems that `difficulty_pool` has not drawn yet.", "Falls to 0."),
+        Metric(
+            ("sampler/unseen",),
+            "problems",
+            "Number of problems that `difficulty_pool` has not drawn yet.",
+            "Falls to 0.",
+        ),
         Metric(
             ("sampler/expected",),
             "share",

@@ -65,7 +65,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("epoch",),
             "passes",
-            "Passes over the traces of a cold start.",
+            "Number of passes over the traces of a cold start.",
             "No general range: it follows from the options.",
         ),
     ),
@@ -177,18 +177,22 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
     ),
     "Tokens and time": (
         Metric(
-            ("tokens/computed",), "tokens", "Tokens of a step's passes with a gradient, padding included.", _LENGTHS
+            ("tokens/computed",),
+            "tokens",
+            "Number of tokens of a step's passes with a gradient, padding included.",
+            _LENGTHS,
         ),
         Metric(
             ("tokens/trained",),
             "tokens",
-            "Tokens of a step's rows with an advantage.",
+            "Number of tokens of a step's rows with an advantage.",
             "Above 0; at 0, nothing is learned. " + _LENGTHS,
         ),
         Metric(
             ("tokens/no_grad",),
             "tokens",
-            "Tokens of a step's passes without a gradient: of the reference model, and of old probabilities if needed.",
+            "Number of tokens of a step's passes without a gradient: of the reference model, and "
+            "of old probabilities if needed.",
             _LENGTHS,
         ),
         Metric(
@@ -232,7 +236,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("speed/generated_tokens_per_second",),
             "tokens per second",
-            "Tokens that the engines generate per second of the rollout, over all processes.",
+            "Number of tokens that the engines generate per second of the rollout, over all processes.",
             "Higher is better. " + _MACHINE,
         ),
         Metric(
@@ -246,7 +250,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("engine/generated_tokens",),
             "tokens",
-            "Tokens that the engine generates in a rollout, if the engine reports them.",
+            "Number of tokens that the engine generates in a rollout, if the engine reports them.",
             _MACHINE,
         ),
         Metric(
@@ -258,13 +262,13 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("engine/preemptions",),
             "sequences",
-            "Sequences that the engine interrupts in a rollout because its cache is full.",
+            "Number of sequences that the engine interrupts in a rollout because its cache is full.",
             "0, or few compared with `rollout/episodes`.",
         ),
         Metric(
             ("engine/recomputed_tokens",),
             "tokens",
-            "Tokens that the engine computes again after it interrupted their sequences.",
+            "Number of tokens that the engine computes again after it interrupted their sequences.",
             "0, or few compared with `engine/generated_tokens`.",
         ),
         Metric(
