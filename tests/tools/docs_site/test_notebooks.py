@@ -127,11 +127,17 @@ def test_tutorials_are_in_the_order_in_which_they_are_read():
         stream("[2026-11-23 17:01:51,274] [WARNING] a log\n"),
         stream("\x1b[?25l\r\x1b[2K"),
         stream("reading episodes, MB ━━━━          ━━━━ 0/?\n"),
+        stream("reading episodes, MB         ━━━━━━━━━━       0 s so far\n"),
     ],
 )
 def test_logs_and_progress_are_left_out(page, output):
     text = page(printed(output, stream("1\n")))
     assert text.endswith("```text\n1\n```\n")
+
+
+def test_the_rules_of_a_table_are_kept(page):
+    table = "┏━━━┳━━━┓\n┃ a ┃ b ┃\n┡━━━╇━━━┩\n│ 1 │ 2 │\n└───┴───┘"
+    assert page(printed(stream(f"{table}\n"))).endswith(f"```text\n{table}\n```\n")
 
 
 def test_colours_and_overwritten_lines_are_left_out(page):
