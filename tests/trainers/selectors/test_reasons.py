@@ -99,3 +99,12 @@ def test_by_rank_an_earlier_episode_with_the_same_penalty_goes_first():
     chosen, reasons = told(ResampleOnCorrect(mode="rank"), group, 4)
     assert [at for at in chosen if at < 6] == [0, 1]
     assert {at: why for at, why in reasons.items() if at < 6} == {2: "order", 3: "penalty", 4: "penalty", 5: "penalty"}
+
+
+def test_a_penalty_is_the_reason_only_if_it_made_a_success_less_likely_than_in_a_uniform_draw():
+    selector = ResampleOnCorrect(delta=1.0)
+    group = [*(episode(1.0, errors=errors) for errors in (0, 1, 3, 3, 3, 3)), *[episode(0.0)] * 6]
+    told = selector.weighed(group, 4)
+    assert told[0]["chance"] > told[1]["chance"] > 1 / 6 > told[2]["chance"]
+    reasons = selector.reasons(group, 4, [0, 2, 6, 7])
+    assert {at: reasons[at] for at in (1, 3, 4, 5)} == {1: "draw", 3: "penalty", 4: "penalty", 5: "penalty"}

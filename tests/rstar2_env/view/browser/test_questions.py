@@ -49,7 +49,7 @@ def why_the_draw_dropped_an_episode(reader):
     reader.clicks += 1
     reader.page.locator(".table-body [role=row] a").first.click()
     reader.reads(
-        r"dropped: draw\s*The random draw kept other episodes.*Its chance in the first draw was [\d.]+%\.",
+        r"dropped: draw\s*The random draw kept other episodes.*The selector gave it a chance of [\d.]+%\.",
         within=".fact-box[aria-label=Selection]",
     )
 
@@ -65,6 +65,8 @@ def whether_it_collapses(reader):
     )
     reader.reads(r"Entropy\s*[\d.]+\s*✓?ok", within=".health")
     reader.reads(r"Tokens per episode\s*[\d.,]+\s*✓?ok", within=".health")
+    reader.click("link", "Entropy", within=reader.page.get_by_role("region", name="Health"))
+    expect(reader.page.get_by_role("region", name="Entropy", exact=True)).to_be_in_viewport()
 
 
 def where_the_time_goes(reader):

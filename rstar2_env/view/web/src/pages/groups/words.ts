@@ -8,7 +8,8 @@ export function whyDropped(reason: string, weighed: Weighed | null | undefined):
   const why = REASONS[reason] ?? "The selector gave a reason of its own.";
   const chance = weighed?.["chance"];
   if (chance === undefined || chance === null || (reason !== "draw" && reason !== "penalty")) return why;
-  return `${why} Its chance in the first draw was ${percent(chance)}.`;
+  // The number is a probability in the first draw or, with importance weights, that of being kept.
+  return `${why} The selector gave it a chance of ${percent(chance)}.`;
 }
 
 export function label(name: string): string {
