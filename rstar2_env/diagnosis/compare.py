@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.core.run_folder.named_files import file_names
 from rstar2_env.diagnosis.examination import examine, read
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell
@@ -59,10 +60,10 @@ _NEVER = (
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """An option, version or other setting in which two runs differ.
+    """An option, file, version or other setting in which two runs differ.
 
     Attributes:
-        kind: ``option``, ``seed``, ``data``, ``version`` or ``processes``.
+        kind: ``option``, ``seed``, ``data``, ``file``, ``version`` or ``processes``.
         name: Name of the item that differs, such as ``optim.learning_rate``.
         first: Value in the first run.
         second: Value in the second run.
@@ -156,12 +157,14 @@ def compare_runs(first: str | os.PathLike[str], second: str | os.PathLike[str]) 
             f"The runs {one.name} and {other.name} do not have a step in common, so their curves cannot be compared."
         )
     curves = sorted(filter(None, (_parted(name, one, other) for name in CURVES)), key=lambda curve: curve.since)
-    differences = [*_options(one, other), *_data(one, other), *_versions(Path(first), Path(second))]
+    known = (_began(Path(first)), _began(Path(second)))
+    differences = [*_options(one, other), *_data(one, other), *_files(one, known), *_versions(known)]
     at_start = _apart_at_start(one, other)
     candidates = [each for each in differences if _explains(each, at_start=at_start)]
     ordered = [*candidates, *(each for each in differences if each not in candidates)]
     found, also = (set(examine(each).names) for each in (one, other))
     sentences = _sentences(one, other, curves, differences, candidates, at_start=at_start)
+    sentences += [words for run, began in zip((one, other), known, strict=True) for words in _unrecorded(run, began)]
     return RunsCompared(one.name, other.name, curves, ordered, sorted(found - also), sorted(also - found), sentences)
 
 
@@ -215,13 +218,15 @@ def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
         if name.endswith("seed"):
             found.append(RunDifference("seed", name, first, second, "chance"))
             continue
-        acts: Acts = "updates"
-        if name.startswith(_NEVER):
-            acts = "never"
-        elif name == "trainer" or name.startswith(tuple(f"{each}." for each in _START)):
-            acts = "updates" if name == "trainer" else "start"
-        found.append(RunDifference("option", name, first, second, acts))
+        found.append(RunDifference("option", name, first, second, _acts(name)))
     return found
+
+
+def _acts(option: str) -> Acts:
+    """Return when an option takes effect, unless it is a seed."""
+    if option.startswith(_NEVER):
+        return "never"
+    return "start" if option.startswith(tuple(f"{each}." for each in _START)) else "updates"
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -251,11 +256,37 @@ def _data(one: RunRecord, other: RunRecord) -> list[RunDifference]:
     return [RunDifference("data", "problems", f"{len(left)} problems", f"{len(right)} other problems", "start")]
 
 
-def _versions(first: Path, second: Path) -> list[RunDifference]:
-    known: list[dict[str, Any]] = []
-    for path in (first, second):
-        events = read_run(path).events if (path / RUN_FILE).is_file() else []
-        known.append(next((event for event in reversed(events) if event["event"] in ("started", "resumed")), {}))
+def _began(path: Path) -> dict[str, Any]:
+    """Return the last event with which a run started or resumed; {} for the log of another trainer."""
+    events = read_run(path).events if (path / RUN_FILE).is_file() else []
+    return next((event for event in reversed(events) if event["event"] in ("started", "resumed")), {})
+
+
+def _files(one: RunRecord, known: Sequence[Mapping[str, Any]]) -> list[RunDifference]:
+    """Return the files, such as the environment's, that both runs name and whose content differs."""
+    left, right = (event.get("files", {}) for event in known)
+    return [
+        RunDifference("file", f"content of {name}", left[name], right[name], _acts_of_file(name, one))
+        for name in sorted(left.keys() & right.keys())
+        if left[name] != right[name]
+    ]
+
+
+def _acts_of_file(name: str, run: RunRecord) -> Acts:
+    """Return when the content of a file takes effect: as soon as the first of the options that name the file."""
+    acts: set[Acts] = {_acts(option) for option, value in flat(run.config).items() if name in file_names(value)}
+    order: tuple[Acts, ...] = ("start", "updates", "never")
+    return next((each for each in order if each in acts), "start")
+
+
+def _unrecorded(run: RunRecord, began: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sentence that a run of an earlier version did not record the content of the files that it names."""
+    names = sorted(file_names(run.config)) if began and "files" not in began else []
+    if names:
+        yield f"Not recorded by {run.name}: the content of {', '.join(names)}; it may have changed between the runs."
+
+
+def _versions(known: Sequence[Mapping[str, Any]]) -> list[RunDifference]:
     left, right = (dict(event.get("versions", {})) for event in known)
     found = [
         RunDifference("version", name, left.get(name), right.get(name), "start")

@@ -346,6 +346,7 @@ _VALUES: Mapping[str, _Rule] = {
     "text": (_is_text, "a text"),
     "figures": (_is_mapping, "a mapping"),
     "versions": (_is_mapping, "a mapping"),
+    "files": (_is_mapping, "a mapping"),
     "processes": (_is_step, "a number"),
     "stage": (lambda value: _is_text(value) and is_plain_name(value), "the name of a folder"),
     "fingerprint": (_is_text, "a text"),

@@ -36,6 +36,7 @@ from rstar2_env.core.run_folder.layout import (
     step_file,
     step_files,
 )
+from rstar2_env.core.run_folder.named_files import digests_of_files
 from rstar2_env.core.secret import hidden, redacted
 from rstar2_env.core.version import __version__
 
@@ -111,9 +112,10 @@ class RunWriter:
         self._replace(RUN_FILE, json.dumps(identity, indent=2) + "\n")
         text = json.dumps(redacted(jsonable(config)), indent=2)
         self._replace(config_file, text + "\n")
-        trust.record(self.folder, json.loads(text))
+        recorded = json.loads(text)
+        trust.record(self.folder, recorded)
         begun = "started" if resumed is None else "resumed"
-        self.event(begun, resumed or 0, versions=versions(), **more)
+        self.event(begun, resumed or 0, versions=versions(), files=digests_of_files(recorded), **more)
 
     def metrics(self, step: int, figures: Mapping[str, float]) -> None:
         """Append a line of metrics; only the first process writes the line.

@@ -11,6 +11,7 @@ from cli_runner import run
 from made_runs import MadeRun, write_training
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.diagnosis.compare import compare_runs
 
 
@@ -77,3 +78,34 @@ def test_the_command_takes_two_runs_with_compare_and_one_without(made) -> None:
     assert json.loads(run("diagnose", "--compare", learns, still, "--json").stdout)["second"] == str(still)
     for words in (("diagnose", learns, still), ("diagnose", "--compare", learns)):
         assert run(*words).exit_code == 2
+
+
+def test_a_file_that_the_options_name_and_that_has_changed_is_a_difference(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = {"rollout": {"env": "./env.py:make", "env_options": {"problems": "sums.jsonl:holdout=0.1"}}}
+    Path("sums.jsonl").write_text("{}")
+    for name, level in (("a", 0.2), ("b", 0.8)):
+        Path("env.py").write_text(f"# {level}")
+        writer = RunWriter(name)
+        writer.begin(config)
+        for step in range(1, 16):
+            writer.metrics(step, {"rollout/reward": level + 0.01 * (step % 3)})
+    found = compare_runs("a", "b")
+    assert [(one.kind, one.name, one.acts) for one in found.differences] == [("file", "content of ./env.py", "start")]
+    assert "Only one recorded difference can be the cause: content of ./env.py." in found.sentences
+    began, *rest = Path("b/events.jsonl").read_text().splitlines(keepends=True)
+    earlier = {key: value for key, value in json.loads(began).items() if key != "files"}
+    Path("b/events.jsonl").write_text(json.dumps(earlier) + "\n" + "".join(rest))
+    older = compare_runs("a", "b")
+    assert older.differences == []
+    assert older.sentences[-1].startswith("Not recorded by b: the content of ./env.py, sums.jsonl;")
+
+
+def test_the_content_of_a_file_acts_like_the_first_option_that_names_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path("mine.py").write_text(f"# {name}")
+        writer = RunWriter(name)
+        writer.begin({"parts": {"advantage": {"name": "./mine.py:Mine"}}})
+        writer.metrics(1, {"rollout/reward": 0.5})
+    assert [(one.name, one.acts) for one in compare_runs("a", "b").differences] == [("content of ./mine.py", "updates")]
