@@ -6,6 +6,7 @@ need an option are therefore listed as not recorded.
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
@@ -58,32 +59,33 @@ _EVALUATED = re.compile(r"eval_reward|val-core/.+/mean@\d+|val-core/[^@]+")
 """Pattern of other trainers' names for the reward on held-out problems; if a line has several, the first one counts."""
 _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
 _MOST_HEAD = 1 << 26
+_EXPECTED = "expected the folder of a run, or the log of another trainer, as JSON lines with a whole number 'step'"
 _GRADED = "graded"
 """Name of the value of an entry that says whether it is known if the episode is right."""
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a path is the log of another trainer: ``trainer_state.json``, or JSON lines with steps."""
+    """Whether a path is the log of another trainer: TRL's ``trainer_state.json``, or a file without our episodes."""
     if path.is_dir():
         return not (path / RUN_FILE).is_file() and (path / "trainer_state.json").is_file()
     if not path.is_file():
         return False
     if path.suffix == ".json":
         return True
-    with path.open("rb") as file:
-        head = file.readline(_MOST_HEAD)
     try:
-        first = json.loads(head)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(first, dict) and "step" in first and "index" not in first and "kept" not in first
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            first = json.loads(file.readline(_MOST_HEAD))
+    except (ValueError, RecursionError, EOFError, OSError):
+        return True
+    return not (isinstance(first, dict) and ("index" in first or "kept" in first))
 
 
 def read_foreign(path: Path) -> RunRecord:
     """Read the log of another trainer.
 
     Raises:
-        RecordFormatError: A line is not an object with a whole number ``step``, or an episode lacks a text or a reward.
+        RecordFormatError: A line is not an object with a whole number ``step``, an episode lacks a text or a reward, or
+            there is no step.
     """
     file = path / "trainer_state.json" if path.is_dir() else path
     run = RunRecord(str(path))
@@ -130,6 +132,8 @@ def read_foreign(path: Path) -> RunRecord:
         of_step.figures = {**_figures(played), **_signals(of_step), **figures.get(step, {})}
         run.add(of_step)
     run.evaluations = [StepData(step, held_out[step]) for step in sorted(held_out)]
+    if not run.steps:
+        raise RecordFormatError(f"{file} does not contain a step: {_EXPECTED}.")
     return run
 
 
@@ -213,7 +217,7 @@ def _parsed(place: str, text: str | bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RecordFormatError(f"{place} is not valid JSON: {error}.") from error
+        raise RecordFormatError(f"{place} is not valid JSON ({error}): {_EXPECTED}.") from error
     if not isinstance(value, dict):
         raise RecordFormatError(f"{place}: expected a JSON object, got {str(value)[:100]!r}.")
     return value
