@@ -27,6 +27,8 @@ class Evidence:
         figures: The figures on which the observation is based, by name.
         episodes: Keys of up to three episodes that show the fault, for ``rstar2 view RUN --text --episode KEY``.
         severity: Severity of this observation; ``None`` means the severity of the check.
+        effects: Names of the checks whose faults this observation usually causes; ``None`` means those of the check.
+        akin: Names of checks whose usual causes are usual causes of this observation too.
     """
 
     since: int
@@ -35,6 +37,8 @@ class Evidence:
     figures: Mapping[str, float] = field(default_factory=dict)
     episodes: tuple[str, ...] = ()
     severity: FindingSeverity | None = None
+    effects: tuple[str, ...] | None = None
+    akin: tuple[str, ...] = ()
 
 
 PLAYED: frozenset[Kind] = frozenset({"training", "evaluation"})
@@ -62,6 +66,7 @@ class RunCheck:
         kinds: Kinds of runs to which the check applies.
         applies: Function that returns whether the check applies to a run, given its options; for example, a rule about
             stale weights does not apply if the engine shares the trainer's weights.
+        effects: Names of the checks for faults that this fault usually causes.
     """
 
     name: str
@@ -77,6 +82,7 @@ class RunCheck:
     finite: bool = True
     kinds: frozenset[Kind] = frozenset({"training"})
     applies: Callable[[RunRecord], bool] = lambda run: True
+    effects: tuple[str, ...] = ()
 
     def lacks(self, run: RunRecord) -> list[str]:
         """Return the names of data in ``needs`` that a run did not record."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
@@ -15,10 +14,8 @@ from rstar2_env.diagnosis.folder import read_folder, stages_of
 from rstar2_env.diagnosis.foreign import is_foreign, read_foreign
 from rstar2_env.diagnosis.foreign_changes import translated
 from rstar2_env.diagnosis.record import RunRecord
-from rstar2_env.diagnosis.result import Diagnosis, Finding
+from rstar2_env.diagnosis.result import Diagnosis, Finding, in_order
 from rstar2_env.diagnosis.typed_changes import typed
-
-_place = attrgetter("place")
 
 
 def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagnosis:
@@ -44,7 +41,7 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
                 "of its stages."
             )
         found = {name: diagnose(folder) for name, folder in stages.items()}
-        findings = sorted((one for each in found.values() for one in each), key=_place)
+        findings = in_order(one for each in found.values() for one in each)
         return Diagnosis(str(place), "pipeline", len(found), findings, stages=found)
     examined = examine(read(place), step=step)
     if not is_foreign(place):
@@ -85,7 +82,7 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
             first = f"its first step is {run.steps[0].number}" if run.steps else "it has no steps"
             raise ConfigurationError(f"The run {run.name} does not have a step up to {step}: {first}.", option="step")
         run = run.until(step)
-    findings: list[Finding] = []
+    found: list[tuple[Finding, Sequence[str], Sequence[str]]] = []
     silent: list[str] = []
     lacking: dict[str, list[str]] = {}
     for check in every_check() if checks is None else checks:
@@ -97,10 +94,33 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
         elif not check.applies(run):
             continue
         elif (evidence := check.look(run)) is not None:
-            findings.append(Finding.of(check, evidence, change=typed(check.change, run)))
+            effects = check.effects if evidence.effects is None else evidence.effects
+            found.append((Finding.of(check, evidence, change=typed(check.change, run)), effects, evidence.akin))
         else:
             silent.append(check.name)
-    return Diagnosis(run.name, run.kind, run.last, sorted(findings, key=_place), silent, lacking)
+    return Diagnosis(run.name, run.kind, run.last, _with_causes(found), silent, lacking)
+
+
+def _with_causes(found: Sequence[tuple[Finding, Sequence[str], Sequence[str]]]) -> list[Finding]:
+    """Return findings in order, each with its causes among the others.
+
+    Args:
+        found: Findings, each with the names of its usual effects, and the names of checks that have the same causes.
+    """
+    effects = {one.check: names for one, names, _ in found}
+    akin = {one.check: {one.check, *names} for one, _, names in found}
+    every = in_order(one for one, _, _ in found)
+
+    def causes(effect: Finding) -> tuple[str, ...]:
+        return tuple(
+            one.check
+            for one in every
+            if not akin[effect.check].isdisjoint(effects[one.check]) and one.can_cause(effect)
+        )
+
+    ordered = in_order(replace(one, caused_by=causes(one)) for one in every)
+    places = {one.check: at for at, one in enumerate(ordered)}
+    return [replace(one, caused_by=tuple(sorted(one.caused_by, key=places.__getitem__))) for one in ordered]
 
 
 def every_check() -> list[RunCheck]:

@@ -23,6 +23,7 @@ OPTIONS: Mapping[str, tuple[str, str]] = {
     "loss.entropy.coef": ("entropy_coef", f"{_ACTOR}.entropy_coeff"),
     "rollout.group_size": ("num_generations", f"{_ROLLOUT}.n"),
     "problems": ("train_dataset", "data.train_files"),
+    "rollout.temperature": ("temperature", f"{_ROLLOUT}.temperature"),
     "rollout.max_episode_tokens": ("max_completion_length", "data.max_response_length"),
 }
 """The names of an option in TRL's ``GRPOConfig`` or ``GRPOTrainer`` and in verl, by its name in this package."""

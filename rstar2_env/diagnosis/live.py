@@ -46,10 +46,10 @@ class Change:
         if self.ended:
             return f"Finding ended: {found.title} ({found.check}, {found.when})."
         episodes = f" Episodes: {', '.join(found.episodes)}." if found.episodes else ""
+        causes = f" Probably an effect of another finding: {', '.join(found.caused_by)}." if found.caused_by else ""
         change = f" Change: {found.change[0]}" if found.change else ""
-        return (
-            f"Finding ({found.severity}): {found.title} ({found.check}, {found.when}). {found.says}{episodes}{change}"
-        )
+        head = f"Finding ({found.severity}): {found.title} ({found.check}, {found.when}). {found.says}"
+        return f"{head}{causes}{episodes}{change}"
 
 
 class LiveDiagnosis:

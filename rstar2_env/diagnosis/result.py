@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.diagnosis.base import SEVERITIES, Evidence, FindingSeverity, RunCheck
+
+_LATE = 5
+"""Largest number of steps by which the rule of a check can find the first or the last step of a fault too late or too
+early: most rules average over 3 to 5 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Finding:
         cause: The usual cause of the fault.
         change: Remedies, as options and commands that can be typed.
         otherwise: Other explanations of the observation.
+        caused_by: Names of the checks whose findings of the same run usually cause this fault, in the findings' order.
     """
 
     check: str
@@ -40,6 +45,7 @@ class Finding:
     cause: str
     change: Sequence[str]
     otherwise: str
+    caused_by: Sequence[str] = ()
 
     @classmethod
     def of(cls, check: RunCheck, evidence: Evidence, *, change: Sequence[str]) -> Finding:
@@ -70,16 +76,48 @@ class Finding:
         """Sort key: findings that still hold come before ended ones; then by severity, first step and name."""
         return self.until is not None, SEVERITIES.index(self.severity), self.since, self.check
 
+    def can_cause(self, other: Finding) -> bool:
+        """Whether this fault began before another one and had not ended long before it.
+
+        Checks average over a few steps, so the first step of a cause may be found a few steps too late.
+        """
+        return self.since <= other.since + _LATE and (self.until is None or self.until >= other.since - _LATE)
+
     @property
     def lines(self) -> list[str]:
         """Return the finding as lines of text."""
         lines = [f"{self.severity}: {self.title} ({self.check}, {self.when})", f"  {self.says}"]
+        if self.caused_by:
+            lines.append(f"  Probably an effect of another finding: {', '.join(self.caused_by)}")
         lines.append(f"  Usual cause: {self.cause}")
         lines += [f"  Change: {change}" for change in self.change]
         lines.append(f"  Other explanations: {self.otherwise}")
         if self.episodes:
             lines.append(f"  Episodes: {', '.join(self.episodes)}")
         return lines
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings in the order of ``Finding.place``, but each after the findings that usually cause it.
+
+    A cause that has ended stays among the findings that ended.
+    """
+    by_place = sorted(findings, key=lambda one: one.place)
+    ordered: dict[int, Finding] = {}
+    begun: set[int] = set()
+
+    def add(finding: Finding) -> None:
+        if id(finding) in begun:
+            return
+        begun.add(id(finding))
+        for other in by_place:
+            if other.check in finding.caused_by and (other.until is None) == (finding.until is None):
+                add(other)
+        ordered[id(finding)] = finding
+
+    for finding in by_place:
+        add(finding)
+    return list(ordered.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +128,8 @@ class Diagnosis:
         run: Path of the run.
         kind: Kind of the run.
         step: Last step that was examined.
-        findings: The findings, sorted by ``Finding.place``: those that still hold by severity, then those that ended.
+        findings: The findings in the order of ``in_order``: those that still hold by severity, then those that ended;
+            each after the findings that usually cause it.
         silent: Names of the checks that found nothing.
         not_recorded: For each check that could not decide, the data that the run lacks.
         stages: The diagnosis of each stage of a pipeline, by name.

@@ -35,6 +35,11 @@ class Spell:
         return f" of the task {self.task!r}" if self.task else ""
 
     @property
+    def in_most(self) -> bool:
+        """Whether the figure, a share of episodes, covers all tasks and is above one half."""
+        return not self.task and self.mean > 0.5
+
+    @property
     def mean(self) -> float:
         """Mean of the values in the spell."""
         return fmean(self.values)

@@ -25,6 +25,17 @@ def wrong(**more):
     return change(correct=False, reward=0.0, verdict="different", **more)
 
 
+def together(one, draw):
+    """The same text and answer for every episode of a group; a third of the groups is right."""
+    correct = one.group % 3 == 0
+    return replace(one, text=one.problem, correct=correct, reward=float(correct))
+
+
+def easy(one, draw):
+    """A short right answer, the same for every episode of the group, to 7 of 8 problems."""
+    return replace(one, text=one.problem, correct=True, reward=1.0, tokens=6) if one.group else one
+
+
 def growing(step: int) -> float:
     return 2.0 + 0.03 * step
 
@@ -116,6 +127,10 @@ CASES: dict[str, tuple[Made, Made]] = {
         lambda: clean(groups__signal=3, groups__none_correct=1, groups__all_correct=4),
     ),
     "group_small": (lambda: clean(size=2), lambda: clean(size=4, rate=0.2)),
+    "episodes_identical": (
+        lambda: clean(episode=together, config={"rollout": {"temperature": 0.01}}),
+        lambda: clean(episode=easy),
+    ),
     "reward_constant": (lambda: clean(episode=change(reward=0.2)), lambda: clean(episode=wrong())),
     "reward_equal_within": (
         lambda: clean(episode=change(reward=lambda one, draw: one.group / 8)),

@@ -20,7 +20,9 @@ from rstar2_env.diagnosis.live import Change, LiveDiagnosis
 pytestmark = pytest.mark.train
 
 SHORT = {
-    "the learning rate is too high": {"kl_runs_away", "all_right", "all_wrong", "few_signals", "entropy_collapsed"},
+    "the learning rate is too high": {
+        *("kl_runs_away", "all_right", "all_wrong", "few_signals", "entropy_collapsed", "episodes_identical")
+    },
     "the gradient is zero": {"learning_rate_low"},
     "the engine has another temperature": set(),
     "tokens of the environment train": {"engine_differs"},
@@ -29,6 +31,7 @@ SHORT = {
     "new weights never reach the engine": set(),
     "new adapters never reach the engine": set(),
     "a resume loses the optimizer": set(),
+    "sampling is greedy": {"all_wrong", "entropy_collapsed"},
 }
 """Faults of which every change is tested, and what else they cause."""
 
@@ -42,7 +45,7 @@ def test_a_clean_run_is_looked_at_by_the_checks_of_planted_faults_and_has_none(t
 
 @pytest.mark.parametrize("name", SHORT)
 def test_a_planted_fault_is_named_in_time_and_no_other_is(tiny_model, name: str) -> None:
-    found = outcome(name, RUNS[name], Variant("tried", 0, "grpo", RUNS[name].strengths[1]), tiny_model)
+    found = outcome(name, EVERY[name], Variant("tried", 0, "grpo", EVERY[name].strengths[1]), tiny_model)
     assert found.in_time, found
     assert set(found.also) <= SHORT[name]
 

@@ -27,7 +27,7 @@ from detector import (
 from diagnosed import clean
 from opened_folders import OPENED_FOLDERS
 from planted_folders import FOLDERS, write_folder
-from planted_runs import RUNS
+from planted_runs import LATER, RUNS
 
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.diagnosis.examination import every_check, examine
@@ -110,7 +110,7 @@ def test_a_run_whose_held_out_pass_rate_falls_does_not_count_as_clean() -> None:
 
 
 def test_every_fault_is_planted_for_a_check_of_its_own_or_one_of_several_causes() -> None:
-    planted = {plant.check for plant in (*RUNS.values(), *FOLDERS.values())}
+    planted = {plant.check for plant in (*RUNS.values(), *LATER.values(), *FOLDERS.values())}
     assert set(every_names()) - planted == {"few_signals"}, "a share of 20 % of groups with a signal counts as clean"
 
 

@@ -66,6 +66,7 @@ def _section(check: RunCheck) -> str:
     picture = f"pictures/checks/{check.name}.svg"
     title = ElementTree.parse(DOCS / picture).findtext(f"{_SVG}title")
     change = "; ".join(f"`{one}`" for one in check.change)
+    effects = f"- **Often causes:** {', '.join(f'`{one}`' for one in check.effects)}.\n" if check.effects else ""
     condition, _, threshold = check.rule.partition(": ")
     reason = f"- **Reason:** {threshold}.\n" if threshold else ""
     return (
@@ -76,6 +77,7 @@ def _section(check: RunCheck) -> str:
         f"- **Rule:** {condition}.\n"
         f"{reason}"
         f"- **Usual cause:** {check.cause}\n"
+        f"{effects}"
         f"- **Change:** {change}.\n"
         f"- **Other explanations:** {check.otherwise}\n"
     )

@@ -23,6 +23,7 @@ def _cut(end: str) -> Callable[[RunRecord], Evidence | None]:
             f"of {end}.",
             figures={f"rollout/end/{end}": found.mean},
             episodes=run.examples(found.since, found.until, lambda one: one.end == end),
+            effects=None if found.in_most else (),
         )
 
     return look
@@ -43,6 +44,7 @@ def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> Run
         needs=(f"episodes|rollout/end/{end}",),
         look=_cut(end),
         kinds=PLAYED,
+        effects=("all_wrong",),
     )
 
 

@@ -80,7 +80,7 @@ register(
         severity="note",
         cause="A learning rate that is too low, or ratios that are computed against the current weights.",
         change=("--set optim.learning_rate=HIGHER",),
-        otherwise="Bounds that are wide, such as `loss.ppo_clip.high=10`.",
+        otherwise="Wide bounds, which hardly any ratio reaches.",
         needs=_NEEDS,
         look=_never,
         applies=_may_clip,
@@ -103,5 +103,6 @@ register(
         needs=_NEEDS,
         look=_always,
         applies=_clips,
+        effects=("gradient_zero",),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.checks.identical import is_cold
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
@@ -29,6 +30,7 @@ def _collapsed(run: RunRecord) -> Evidence | None:
         f"{from_start}; below {LOWEST} the episodes of a group hardly differ.",
         figures={"policy/entropy": found.last, **({} if start is None else {"at the start": start})},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
+        effects=() if is_cold(run) else None,
     )
 
 
@@ -65,13 +67,14 @@ register(
         cause="Many updates on few problems, or a clip bound under which only likely tokens can become more likely.",
         change=(
             "--set loss.ppo_clip.high=0.28",
-            "--set loss=ppo_clip+entropy",
-            "--set hook.guard.metric=policy/entropy",
+            "--set loss.entropy.coef=0.001",
+            "--set hook.guard.metric=policy/entropy --set hook.guard.low=0.05",
         ),
         otherwise="A task with one way to answer, such as the demonstration's, has a low entropy from its cold start "
         "on; then the pass rate still rises.",
         needs=("policy/entropy",),
         look=_collapsed,
+        effects=("episodes_identical", "repetition"),
     ),
     RunCheck(
         name="entropy_exploded",
@@ -85,5 +88,6 @@ register(
         otherwise="A schedule that raises the temperature: the entropy at temperature 1 is then lower.",
         needs=("policy/entropy",),
         look=_exploded,
+        effects=("all_wrong", "cut_by_tokens", "held_out_falls", "template_wrong", "tool_fails"),
     ),
 )

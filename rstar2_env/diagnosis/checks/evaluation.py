@@ -11,6 +11,8 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 _APART = 0.01
+_OF_HIGH, _OF_LOW = ("all_wrong", "cut_by_tokens"), ("episodes_identical", "few_signals")
+"""What a temperature of training above or below 1 usually causes."""
 _FALL, _ERRORS = 0.05, 3.0
 _POOLED = 3
 """Largest number of consecutive evaluations whose mean is compared with the last one: a mean has a smaller standard
@@ -28,6 +30,7 @@ def _temperature(run: RunRecord) -> Evidence | None:
         "pass rates cannot be compared.",
         figures={"rollout.temperature": float(train), "eval.temperature": float(held_out)},
         episodes=tuple(one.key for one in run.evaluations[-1].episodes[:3]),
+        effects=_OF_HIGH if float(train) > 1 + _APART else _OF_LOW if float(train) < 1 - _APART else (),
     )
 
 
@@ -81,8 +84,12 @@ register(
         "evaluations is partly high by chance, so 2 standard errors are too few",
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
-        change=("rstar2 export RUN --which best --out model", "--set hook=collapse", "--set optim.learning_rate=LOWER"),
-        otherwise="Few held-out episodes: 128 `eval.episodes` give a standard error of 4 points.",
+        change=(
+            "rstar2 export RUN --which best --out model",
+            "--set hook.collapse.action=stop",
+            "--set optim.learning_rate=LOWER",
+        ),
+        otherwise="Few held-out episodes: 128 give a standard error of 4 points.",
         needs=("evaluations",),
         look=_falls,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.checks.signal import signal_shares
 from rstar2_env.diagnosis.record import RunRecord, StepData
 from rstar2_env.diagnosis.spells import each_step, spell
 
@@ -40,7 +41,8 @@ def _differ(step: StepData) -> bool:
 
 
 def _zero(run: RunRecord) -> Evidence | None:
-    trained = dict(run.series("tokens/trained"))
+    # A log without the number of trained tokens may have the number of groups with a signal.
+    trained = {step: signal for step, _, signal in signal_shares(run)} | dict(run.series("tokens/trained"))
     compared = dict(each_step(run, "kept/rewards differ", _differ))
     points = [
         (step, value)
@@ -50,11 +52,17 @@ def _zero(run: RunRecord) -> Evidence | None:
     found = spell(points, lambda value: value == 0)
     if found is None:
         return None
+    last = run.last if found.until is None else found.until
+    known = any(found.since <= step <= last and (step in trained or compared[step]) for step, _ in points)
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"The norm of the gradient is exactly 0 in {len(found.values)} consecutive steps, although rows with an "
-        "advantage were trained on, or kept episodes of a group have different rewards.",
+        says=f"The norm of the gradient is exactly 0 in {len(found.values)} consecutive steps"
+        + (
+            ", although rows with an advantage were trained on, or episodes of a group have different rewards."
+            if known
+            else ". It is not recorded whether a group had a signal in these steps."
+        ),
         figures={"grad_norm": found.last},
         episodes=run.examples(found.since, found.until, lambda episode: episode.kept),
     )
@@ -89,6 +97,7 @@ register(
         look=_nan,
         finite=False,
         kinds=frozenset({"training", "sft"}),
+        effects=("all_wrong",),
     ),
     RunCheck(
         name="gradient_zero",
@@ -104,6 +113,7 @@ register(
         needs=("grad_norm",),
         look=_zero,
         kinds=frozenset({"training", "sft"}),
+        effects=("clip_never", "learning_rate_low"),
     ),
     RunCheck(
         name="gradient_clipped",

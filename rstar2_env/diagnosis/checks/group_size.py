@@ -69,5 +69,6 @@ register(
         otherwise="Problems that are always or never solved: their rewards are equal in larger groups too.",
         needs=("episodes",),
         look=_look,
+        effects=("few_signals",),
     ),
 )

@@ -30,6 +30,7 @@ def _unavailable(run: RunRecord) -> Evidence | None:
         "`unavailable`.",
         figures={"share unavailable": found.mean},
         episodes=run.examples(found.since, found.until, _is_away),
+        effects=None if found.in_most else (),
     )
 
 
@@ -115,6 +116,7 @@ def _verifier(run: RunRecord) -> Evidence | None:
         "wrong.",
         figures={"share of timeouts": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.verdict == "timeout"),
+        effects=None if found.in_most else (),
     )
 
 
@@ -132,6 +134,7 @@ register(
         needs=("episodes",),
         look=_unavailable,
         kinds=PLAYED,
+        effects=("all_unavailable", "all_wrong", "throughput_falls"),
     ),
     RunCheck(
         name="faults_unlabelled",
@@ -163,5 +166,6 @@ register(
         look=_verifier,
         kinds=PLAYED,
         applies=lambda run: any(step.once("verdicts", _has_verdicts) for step in run.steps),
+        effects=("all_wrong",),
     ),
 )

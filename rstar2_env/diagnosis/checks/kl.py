@@ -62,9 +62,10 @@ register(
         "not grow, and peaks caused by a few tokens last for fewer steps",
         severity="error",
         cause="A learning rate that is too high for the KL coefficient, or ratios that are not bounded.",
-        change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook=reference_reset"),
+        change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook.reference_reset.most_kl=0.5"),
         otherwise="A reference model that differs from the policy from the first step on, such as another cold start.",
         needs=("kl",),
         look=_look,
+        effects=("held_out_falls",),
     ),
 )

@@ -42,5 +42,6 @@ register(
         otherwise="A rollout part that plays with older weights on purpose; its turns are marked as `stale`.",
         needs=("policy/lag", "option:rollout"),
         look=_look,
+        effects=("clip_always",),
     ),
 )

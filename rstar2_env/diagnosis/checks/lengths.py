@@ -73,6 +73,7 @@ register(
         otherwise="Harder problems of a curriculum need longer answers.",
         needs=_NEEDS,
         look=_changes(lambda ratio: ratio > _TIMES),
+        effects=("cut_by_tokens", "throughput_falls"),
     ),
     RunCheck(
         name="lengths_collapse",

@@ -49,6 +49,7 @@ register(
         "token of the environment does not record this metric.",
         needs=("mask/environment",),
         look=_environment,
+        effects=("engine_differs", "held_out_falls", "kl_runs_away"),
     ),
     RunCheck(
         name="turn_end_untrained",
@@ -64,5 +65,6 @@ register(
         "template.",
         needs=("mask/turn_ends",),
         look=_ends,
+        effects=("cut_by_tokens", "lengths_explode", "repetition"),
     ),
 )

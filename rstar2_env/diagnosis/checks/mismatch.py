@@ -127,6 +127,7 @@ register(
         needs=_NEEDS,
         look=_differs,
         applies=lambda run: not _lagging(run),
+        effects=("entropy_collapsed", "entropy_exploded", "held_out_falls", "kl_runs_away"),
     ),
     RunCheck(
         name="weights_stale",
@@ -143,6 +144,7 @@ register(
         needs=_NEEDS,
         look=_stale,
         applies=lambda run: not _lagging(run),
+        effects=("held_out_falls", "kl_runs_away"),
     ),
     RunCheck(
         name="sampling_truncated",
@@ -156,5 +158,6 @@ register(
         otherwise="A recipe that prescribes top-p or top-k, to keep unlikely tokens out of its episodes.",
         needs=("option:rollout",),
         look=_truncated,
+        effects=("episodes_identical",),
     ),
 )

@@ -68,5 +68,6 @@ register(
         needs=("episodes",),
         look=_look,
         kinds=PLAYED,
+        effects=("cut_by_tokens", "lengths_explode"),
     ),
 )

@@ -49,5 +49,6 @@ register(
         needs=("optimizer/updates",),
         look=_look,
         applies=lambda run: any(run.resumed),
+        effects=("held_out_falls", "kl_runs_away"),
     ),
 )

@@ -42,7 +42,8 @@ def _first_reward(step: StepData) -> float | None:
     return next((one.reward for one in step.episodes if one.available), None)
 
 
-def _constant(run: RunRecord) -> Evidence | None:
+def constant_reward(run: RunRecord) -> Evidence | None:
+    """Return the evidence that right and wrong episodes have one and the same reward, or ``None``."""
     points = each_step(run, "reward/spread", _spread_of)
     rewards = dict(each_step(run, "reward/first", _first_reward))
     found = spell(points, lambda spread: spread <= _SAME)
@@ -230,9 +231,11 @@ register(
         severity="error",
         cause="A reward function that fails and returns its default, or that reads a field that does not exist.",
         change=("--set reward=return", "rstar2 validate ENV"),
-        otherwise="Steps in which all episodes are right or all are wrong are not counted.",
+        otherwise="In a log that does not record which episodes are right, episodes that are all right or all wrong; "
+        "otherwise, such steps are not counted.",
         needs=("episodes",),
-        look=_constant,
+        look=constant_reward,
+        effects=("few_signals",),
     ),
     RunCheck(
         name="reward_equal_within",
@@ -245,6 +248,7 @@ register(
         otherwise="Groups whose episodes are all right or all wrong: they are not evidence and are not counted.",
         needs=("episodes",),
         look=_equal_within,
+        effects=("few_signals",),
     ),
     RunCheck(
         name="reward_pays_format",
@@ -260,6 +264,7 @@ register(
         otherwise="A model that gives no right answer yet: groups without one are not counted.",
         needs=("episodes",),
         look=_format,
+        effects=("held_out_falls", "reward_exploited"),
     ),
     RunCheck(
         name="reward_exploited",
@@ -274,5 +279,6 @@ register(
         otherwise="Training problems that became easier, by a curriculum: see `sampler/level`.",
         needs=("evaluations", "rollout/reward"),
         look=_exploited,
+        effects=("held_out_falls",),
     ),
 )

@@ -105,6 +105,7 @@ register(
         otherwise="A curriculum at a level with few problems: see `sampler/level`.",
         needs=("episodes",),
         look=_stuck,
+        effects=("all_right", "all_wrong", "few_signals"),
     ),
     RunCheck(
         name="curriculum_still",
@@ -119,5 +120,6 @@ register(
         otherwise="The curriculum is at its last level: then all problems are learned.",
         needs=("sampler/level|sampler/stage", "rollout/pass_rate"),
         look=_still,
+        effects=("all_right", "few_signals"),
     ),
 )

@@ -71,7 +71,7 @@ register(
         severity="error",
         cause="The same seed on two processes or servers, so that they do the same work.",
         change=("--set run.seed=SEED", "rstar2 doctor"),
-        otherwise="Copies of groups that replace missing ones (`rollout.replace`) are not counted.",
+        otherwise="Copies of groups that replace missing ones are not counted.",
         needs=("episodes",),
         look=_look,
     ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.checks.reward import constant_reward
 from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
-from rstar2_env.diagnosis.spells import LEAST, spell
+from rstar2_env.diagnosis.spells import LEAST, Spell, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
 EQUAL = "equal"
@@ -105,9 +106,8 @@ def _few(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     nothing = max(found.values) <= 1 - _ALMOST
-    reasons = {reason for _, each, _ in signal_shares(run) for reason in each}
-    if nothing and any(spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons & {*REASONS}):
-        return None  # if one reason explains the groups without a signal, another check reports it
+    if nothing and _is_explained(run, found):
+        return None
     own = [one for one in shares if found.until is None or one[0] <= found.until][-_WINDOW:]
     most = [one[3] for one in own]
     main = max(set(most), key=most.count)
@@ -126,7 +126,18 @@ def _few(run: RunRecord) -> Evidence | None:
         figures={"share with a signal": found.last, "lowest share with a signal": min(found.values)},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
         severity="error" if nothing else "warning" if found.last < _VERY_FEW else "note",
+        akin={"none_correct": ("all_wrong",), "all_correct": ("all_right",), EQUAL: ("all_right", "all_wrong")}.get(
+            main, ()
+        ),
     )
+
+
+def _is_explained(run: RunRecord, found: Spell) -> bool:
+    """Whether another check reports why no group has a signal in a spell."""
+    reasons = {reason for _, each, _ in signal_shares(run) for reason in each} & {*REASONS}
+    others = [spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons]
+    others.append(constant_reward(run))
+    return any(one is not None and one.since <= found.since for one in others)
 
 
 _NEEDS = ("groups/signal",)
@@ -149,6 +160,7 @@ register(
         otherwise="A grader that rejects right answers: compare `answer` and `gold` of the episodes.",
         needs=_NEEDS,
         look=_all("none_correct", "have no correct episode", lambda episode: not episode.correct),
+        effects=("few_signals",),
     ),
     RunCheck(
         name="all_right",
@@ -157,11 +169,12 @@ register(
         rule=_RULE,
         severity="error",
         cause="The problems are too easy for the model.",
-        change=("--problems HARDER", "--set sampler=curriculum"),
-        otherwise="A grader that accepts everything: `rstar2 audit` looks for this. After a finding "
-        "`learning_rate_high`: a policy that always gives the same answer.",
+        change=("--problems HARDER", "--set sampler=curriculum", "rstar2 audit ENV"),
+        otherwise="A grader that accepts everything, or, after a finding `learning_rate_high`, a policy that always "
+        "gives the same answer.",
         needs=_NEEDS,
         look=_all("all_correct", "have only correct episodes"),
+        effects=("few_signals",),
     ),
     RunCheck(
         name="all_rejected",
@@ -175,6 +188,7 @@ register(
         otherwise="Groups with equal rewards, which are counted under a separate reason.",
         needs=_NEEDS,
         look=_all("not_selected", "with different rewards were rejected by the selector"),
+        effects=("few_signals",),
     ),
     RunCheck(
         name="all_unavailable",
@@ -187,6 +201,7 @@ register(
         otherwise="A limit on memory or processes of the machine that ends the workers.",
         needs=_NEEDS,
         look=_all("unavailable", "could not be played", lambda episode: not episode.available),
+        effects=("few_signals",),
     ),
     RunCheck(
         name="few_signals",
@@ -198,7 +213,7 @@ register(
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
         change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=16"),
-        otherwise="The end of a run that has learned its problems: then the reason is `all_correct`.",
+        otherwise="The end of a run that has learned its problems: then most of the groups have only correct episodes.",
         needs=("groups/signal|groups/equal_share",),
         look=_few,
     ),

@@ -144,6 +144,7 @@ register(
         otherwise="Another program on the machine, or episodes with a different share of tool time.",
         needs=("seconds/rollout|speed/generated_tokens_per_second",),
         look=_falls,
+        effects=("cut_by_time",),
     ),
     RunCheck(
         name="process_waits",
@@ -158,6 +159,7 @@ register(
         needs=("seconds/share_waiting",),
         look=_waits,
         applies=lambda run: run.processes != 1,
+        effects=("throughput_falls",),
     ),
     RunCheck(
         name="memory_grows",
@@ -172,5 +174,6 @@ register(
         otherwise="Episodes that become longer: see `rollout/tokens`.",
         needs=("memory/process_gib",),
         look=_grows,
+        effects=("throughput_falls",),
     ),
 )

@@ -20,6 +20,7 @@ def _markup(run: RunRecord) -> Evidence | None:
         "policy wrote as text.",
         figures={"share with markup": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.markup),
+        effects=None if found.in_most else (),
     )
 
 
@@ -39,6 +40,7 @@ def _cut(run: RunRecord) -> Evidence | None:
         says=f"{100 * found.mean:.0f} % of the prompts{found.of_task} were cut.",
         figures={"share cut": found.mean},
         episodes=run.examples(found.since, found.until, _is_cut),
+        effects=None if found.in_most else (),
     )
 
 
@@ -58,6 +60,7 @@ register(
         needs=("episodes",),
         look=_markup,
         kinds=PLAYED,
+        effects=("all_wrong", "cut_by_tokens", "repetition", "tool_fails"),
     ),
     RunCheck(
         name="prompts_cut",
@@ -72,5 +75,6 @@ register(
         otherwise="Prompts that are padded to the limit: then all have the same length.",
         needs=("cut_prompt|prompt/cut",),
         look=_cut,
+        effects=("all_wrong",),
     ),
 )

@@ -135,6 +135,7 @@ register(
         needs=("episodes|rollout/tool_error_share",),
         look=_fails,
         kinds=PLAYED,
+        effects=("all_wrong", "cut_by_turns", "repetition", "tool_unused"),
     ),
     RunCheck(
         name="status_dominates",
@@ -151,5 +152,6 @@ register(
         needs=("episodes",),
         look=_status,
         kinds=PLAYED,
+        effects=("all_wrong", "cut_by_turns", "tool_fails", "tool_unused"),
     ),
 )

@@ -106,6 +106,33 @@ def test_findings_that_hold_come_by_severity_before_those_that_ended(monkeypatch
     assert text.index("(note, since step 8)") < text.index("Findings that ended:") < text.index("(ended, step 1 to 3)")
 
 
+def finding(name: str, severity: str, since: int, until: int | None = None, effects: tuple[str, ...] = ()) -> RunCheck:
+    """A check that always finds its fault."""
+    found = Evidence(since=since, until=until, says="It is.")
+    return RunCheck(**ONE_CHECK | {"name": name, "severity": severity, "effects": effects, "look": lambda run: found})
+
+
+def test_a_finding_comes_after_the_findings_that_usually_cause_it() -> None:
+    checks = [
+        finding("all_wrong", "error", 5),
+        finding("other", "error", 6),
+        finding("cut", "warning", 7, effects=("all_wrong",)),
+        finding("loops", "note", 7, effects=("cut", "all_wrong")),
+        finding("later", "warning", 20, effects=("all_wrong",)),
+        finding("before", "warning", 1, 3, effects=("all_wrong",)),
+    ]
+    found = examine(RunRecord("run", steps=[StepData(30)]), checks=checks)
+    assert found.names == ["loops", "cut", "all_wrong", "other", "later", "before"]
+    assert found.findings[2].caused_by == ("loops", "cut", "before")
+    assert "  Probably an effect of another finding: loops, cut, before" in str(found)
+    assert [one.caused_by for one in found.findings if one.check in ("other", "later")] == [(), ()]
+
+
+def test_findings_that_cause_each_other_are_each_listed_once() -> None:
+    checks = [finding("one", "error", 1, effects=("two",)), finding("two", "note", 1, effects=("one",))]
+    assert examine(RunRecord("run", steps=[StepData(9)]), checks=checks).names == ["two", "one"]
+
+
 def test_a_notebook_shows_texts_of_a_run_as_texts(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "<b>run"
     shutil.copytree(made, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def test_episodes_of_a_prompt_and_a_completion_are_read_with_their_groups(tmp_pa
         (lambda group, member: float(member % 2), set()),
         (lambda group, member: float(group % 2), {"few_signals"}),
         (lambda group, member: -1.0, {"all_wrong"}),
-        (lambda group, member: 0.12, {"reward_constant", "few_signals"}),
+        (lambda group, member: 0.12, {"reward_constant"}),
         (lambda group, member: 0.12 + 0.1 * group, {"few_signals"}),
     ],
 )
@@ -151,3 +152,53 @@ def test_no_remedy_for_another_trainers_log_is_a_command_of_this_package(tmp_pat
     (found,) = diagnose(lines(tmp_path / "log.jsonl", *wrong)).findings
     assert found.check == "all_wrong"
     assert found.change == ("train_dataset=EASIER (TRL)", "data.train_files=EASIER (verl)")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"loss": 0.5}\n', "line 1: expected a JSON object with a whole number 'step'"),
+        ("step 1: loss 0.5\n", "line 1 is not valid JSON"),
+        ("", "does not contain a step"),
+    ],
+)
+def test_an_error_in_a_log_of_another_trainer_names_no_command_of_this_package(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(text)
+    with pytest.raises(RecordFormatError, match=says) as raised:
+        diagnose(path)
+    assert "rstar2 " not in str(raised.value)
+
+
+def test_a_compressed_log_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"step": 1, "loss": 0.5}\n'))
+    assert read_foreign(path).series("loss") == [(1, 0.5)]
+
+
+def test_a_gradient_of_zero_without_a_group_with_a_signal_is_no_fault_of_its_own(tmp_path: Path) -> None:
+    flat = [
+        {"step": step, "reward": 0.5, "frac_reward_zero_std": 1.0, "grad_norm": 0.0, "loss": 0.0}
+        for step in range(1, 16)
+    ]
+    assert diagnose(lines(tmp_path / "log.jsonl", *flat)).names == ["few_signals"]
+
+
+def test_what_a_log_does_not_record_is_not_claimed(tmp_path: Path) -> None:
+    (found,) = diagnose(lines(tmp_path / "log.jsonl", *({"step": step, "grad_norm": 0.0} for step in range(1, 9))))
+    assert found.check == "gradient_zero"
+    assert "not recorded whether a group had a signal" in found.says
+
+
+def test_greedy_sampling_of_another_trainer_is_named_with_its_option(tmp_path: Path) -> None:
+    greedy = [
+        {"step": step, "prompt": f"{group}+{step}", "completion": f"It is {group}.", "score": float(group == 1)}
+        for step in range(1, 6)
+        for group in range(4)
+        for _ in range(4)
+    ]
+    found = diagnose(lines(tmp_path / "log.jsonl", *greedy)).findings[0]
+    assert found.check == "episodes_identical"
+    assert found.change == ("temperature=1 (TRL)", "actor_rollout_ref.rollout.temperature=1 (verl)")

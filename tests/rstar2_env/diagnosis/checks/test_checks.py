@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from graphlib import TopologicalSorter
 
 import pytest
 from diagnosed import SINCE, change, clean
@@ -26,6 +27,77 @@ def check(name: str, run: RunRecord):
 
 def test_every_check_has_a_fault_and_a_look_alike() -> None:
     assert set(CASES) == set(CHECKS.names())
+
+
+def test_the_effects_of_checks_are_checks_and_none_is_its_own_cause() -> None:
+    effects = {one.name: one.effects for one in every_check()}
+    assert {name for names in effects.values() for name in names} <= set(effects)
+    causes = TopologicalSorter(effects)
+    causes.prepare()  # raises an error for a cycle
+
+
+def test_causes_and_explanations_name_no_command_since_they_are_shown_for_logs_of_other_trainers_too() -> None:
+    assert [one.name for one in every_check() if "rstar2 " in one.cause + one.otherwise] == []
+
+
+@pytest.mark.parametrize(
+    ("share", "names"), [(1.0, ["cut_by_tokens", "all_wrong"]), (0.4, ["all_wrong", "cut_by_tokens"])]
+)
+def test_answers_that_are_mostly_cut_come_before_the_wrong_answers_that_they_explain(share, names) -> None:
+    def cut(one, draw):
+        return replace(one, correct=False, reward=0.0, end="tokens" if draw.random() < share else "answered")
+
+    found = examine(clean(episode=cut), checks=[CHECKS.get("all_wrong"), CHECKS.get("cut_by_tokens")])
+    assert found.names == names
+    assert [one.caused_by for one in found if one.check == "all_wrong"] == [("cut_by_tokens",) if share == 1 else ()]
+
+
+def test_a_high_temperature_comes_before_the_wrong_answers_that_it_explains() -> None:
+    run = clean(
+        episode=change(correct=False, reward=0.0),
+        config={"rollout": {"temperature": 3.0}, "eval": {"temperature": 1.0}},
+    )
+    checks = [CHECKS.get("all_wrong"), CHECKS.get("evaluation_temperature")]
+    assert examine(run, checks=checks).names == ["evaluation_temperature", "all_wrong"]
+
+
+@pytest.mark.parametrize(("tokens", "correct", "named"), [(6, False, True), (60, True, True), (6, True, False)])
+def test_identical_episodes_are_named_unless_they_are_short_and_right(tokens, correct, named) -> None:
+    same = change(text=lambda one, draw: one.problem, correct=correct, reward=float(correct), tokens=tokens)
+    assert (check("episodes_identical", clean(episode=same)) is not None) is named
+
+
+@pytest.mark.parametrize(("temperature", "first"), [(0.01, "episodes_identical"), (1.0, "entropy_collapsed")])
+def test_a_low_entropy_explains_identical_episodes_unless_both_come_from_the_temperature(temperature, first) -> None:
+    same = change(text=lambda one, draw: one.problem, correct=False, reward=0.0)
+    run = clean(episode=same, policy__entropy=0.001, config={"rollout": {"temperature": temperature}})
+    assert examine(run, checks=[CHECKS.get("entropy_collapsed"), CHECKS.get("episodes_identical")]).names[0] == first
+
+
+def test_identical_episodes_explain_that_no_group_has_a_signal() -> None:
+    found = examine(CASES["episodes_identical"][0]())
+    assert found.names[0] == "episodes_identical"
+    assert all("episodes_identical" in one.caused_by for one in found.findings[1:])
+    assert "sampled at temperature 0.01" in found.findings[0].says
+    assert found.findings[0].change == ("--set rollout.temperature=1", "--set rollout.top_p=1 --set rollout.top_k=0")
+
+
+@pytest.mark.parametrize(
+    ("correct", "causes"), [(False, ("cut_by_tokens", "all_wrong")), (True, ("all_right",)), (None, ("cut_by_tokens",))]
+)
+def test_what_makes_answers_wrong_explains_few_signals_unless_their_reason_is_right_answers(correct, causes) -> None:
+    def cut(one, draw):
+        return replace(one, correct=correct, reward=float(bool(correct)), end="tokens")
+
+    counts = {} if correct is not None else {"groups__signal": 0.0, "groups__all_correct": 0.0, "groups__equal": 8.0}
+    names = ("all_right", "all_wrong", "cut_by_tokens", "few_signals")
+    found = examine(clean(episode=cut, **counts), checks=[CHECKS.get(name) for name in names])
+    assert [one.caused_by for one in found if one.check == "few_signals"] == [causes]
+
+
+def test_a_constant_reward_is_one_finding() -> None:
+    run = clean(episode=change(reward=0.2), since=1, steps=20, groups__signal=0, groups__not_selected=8)
+    assert examine(run, checks=[CHECKS.get("few_signals"), CHECKS.get("reward_constant")]).names == ["reward_constant"]
 
 
 @pytest.mark.parametrize("name", CASES)
