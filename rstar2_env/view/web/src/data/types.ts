@@ -126,6 +126,8 @@ export interface Finding {
   cause: string;
   change: string[];
   otherwise: string;
+  /** Names of the checks whose findings usually cause this one; an exported run of an earlier version lacks them. */
+  caused_by?: string[];
   /** Keys of episodes that show it. */
   episodes: string[];
 }

@@ -30,15 +30,16 @@ export function Findings({ run }: { run: string }) {
 function Found({ answer, run }: { answer: FindingsAnswer; run: string }) {
   if (answer.failed) return <Notes notes={[`The run cannot be diagnosed. ${answer.failed}`]} />;
   const found = answer.findings ?? [];
+  const titles = new Map(found.map((finding) => [finding.check, finding.title]));
   const held = found.filter((finding) => finding.until === null);
   const ended = found.filter((finding) => finding.until !== null);
   return (
     <>
-      <List findings={held} run={run} open />
+      <List findings={held} titles={titles} run={run} open />
       {ended.length > 0 && (
         <details class="findings-ended">
           <summary>{many(ended.length, "finding")} ended</summary>
-          <List findings={ended} run={run} />
+          <List findings={ended} titles={titles} run={run} />
         </details>
       )}
       <details class="findings-looked">
@@ -54,7 +55,15 @@ function Found({ answer, run }: { answer: FindingsAnswer; run: string }) {
   );
 }
 
-function List({ findings, run, open = false }: { findings: Finding[]; run: string; open?: boolean }) {
+interface ListProps {
+  findings: Finding[];
+  /** Titles of all findings of the run, by the name of the check. */
+  titles: Map<string, string>;
+  run: string;
+  open?: boolean;
+}
+
+function List({ findings, titles, run, open = false }: ListProps) {
   if (!findings.length) return null;
   return (
     <ul class="findings-list">
@@ -68,6 +77,9 @@ function List({ findings, run, open = false }: { findings: Finding[]; run: strin
           <p>
             <Coded text={visible(finding.says)} />
           </p>
+          {(finding.caused_by ?? []).length > 0 && (
+            <p>Probably an effect of another finding: {(finding.caused_by ?? []).map((name) => titles.get(name) ?? name).join("; ")}</p>
+          )}
           {finding.episodes.length > 0 && (
             <p class="finding-episodes">
               <span class="quiet">Episodes</span>
