@@ -26,8 +26,8 @@ _ORDER = ("own_environment", "own_part", "pretrained", "gsm8k", "diagnose", "fau
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _LOG = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]")
-_BAR = re.compile(r"^[^┏┡┗╇┳┛┓┩]*━[^┏┡┗╇┳┛┓┩]*$")
-"""A line with a progress bar; a rule of a table has corners."""
+_BAR = re.compile(r"^[^┏┡┗╇┳┛┓┩]*━[^┏┡┗╇┳┛┓┩]*$|^\w+: \d+/\d+ \(\d+ %\), ")
+"""A line with progress: a bar, which unlike the rule of a table has no corners, or counts and a rate."""
 _NOTE = "The outputs below are those of a short run with small settings (`RSTAR2_TUTORIAL=small`)."
 
 

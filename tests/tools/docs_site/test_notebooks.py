@@ -128,6 +128,7 @@ def test_tutorials_are_in_the_order_in_which_they_are_read():
         stream("\x1b[?25l\r\x1b[2K"),
         stream("reading episodes, MB ━━━━          ━━━━ 0/?\n"),
         stream("reading episodes, MB         ━━━━━━━━━━       0 s so far\n"),
+        stream("playing: 40/40 (100 %), 129.0/s, 0 s left, 100.0 % correct\n"),
     ],
 )
 def test_logs_and_progress_are_left_out(page, output):
