@@ -124,7 +124,7 @@ def test_injected_faults_are_told_apart_from_errors(look, runs):
     expect(page.get_by_text(f"injected {entry.episode.injected[0]}").first).to_be_visible()
 
 
-def test_the_filtered_table_is_summed_up_and_downloaded(look, runs):
+def test_the_filtered_table_is_summed_up_and_downloaded(look, runs, server):
     wanted = [entry for entry in trained(runs) if "exception" in map(str, entry.episode.statuses)]
     page = look("runs/roc-0/episodes?split=train&status=exception&sort=-policy_tokens")
     count_is(page, len(wanted))
@@ -137,6 +137,8 @@ def test_the_filtered_table_is_summed_up_and_downloaded(look, runs):
         rows = list(csv.DictReader(file))
     tokens = sorted((entry.episode.policy_tokens for entry in wanted), reverse=True)
     assert [int(row["policy_tokens"]) for row in rows] == tokens
+    (row,) = server.answers.episodes("roc-0", {"limit": "1"})["rows"]
+    assert rows[0].keys() == row.keys()
 
 
 def test_episodes_that_answered_right_after_a_failed_call_are_found(look, runs):

@@ -9,7 +9,8 @@ const ROWS = 1000;
 
 const COLUMNS: (keyof EpisodeRow)[] = [
   ...(["key", "split", "step", "group", "member", "round", "correct", "reward", "advantage", "kept", "reason", "end", "turns"] as const),
-  ...(["policy_tokens", "calls", "errors", "statuses", "injected", "seconds", "version", "problem_id", "task", "source", "answer"] as const),
+  ...(["policy_tokens", "calls", "errors", "statuses", "last_status", "after_error", "injected", "seconds", "version"] as const),
+  ...(["problem_id", "task", "problem_source", "difficulty", "question", "source", "answer"] as const),
 ];
 
 export function DownloadCsv({ detail, query }: { detail: RunDetail; query: Record<string, string> }) {
