@@ -14,7 +14,7 @@ it("names the episode that one branched from by its key", () => {
 });
 
 it("says why an episode was dropped, with its chance if that decided", () => {
-  expect(whyDropped("draw", { chance: 0.125 })).toMatch(/^The random draw kept other episodes\. .+ The selector gave it a chance of 12\.5%\.$/);
+  expect(whyDropped("draw", { chance: 0.125 })).toMatch(/^The random draw kept other episodes; .+ The selector gave it a chance of 12\.5%\.$/);
   expect(whyDropped("penalty", { chance: 0 })).toMatch(/^The penalties .+ a chance of 0%\.$/);
   expect(whyDropped("penalty", { penalty: 1 })).not.toContain("chance");
   expect(whyDropped("quota", { chance: 0.125 })).not.toContain("chance");
