@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
 from cli_runner import run
+from places import ROOT
 
 from rstar2_env.cli.demo import FIGURES
 
@@ -25,3 +27,9 @@ def test_the_last_line_is_the_command_that_shows_the_runs(monkeypatch):
     told = " ".join(run("demo", columns=200).output.split())
     command = told.partition("To see the episodes: ")[2]
     assert shlex.split(command) == ["rstar2", "view", *map(str, folders)]
+
+
+def test_what_this_command_needs_comes_with_the_extra_that_trains():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert "rstar2-env[view]" in extras["train"]
+    assert {one.split(">")[0] for one in extras["view"]} == {"starlette", "uvicorn", "textual"}
