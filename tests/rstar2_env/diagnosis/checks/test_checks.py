@@ -71,7 +71,8 @@ def test_identical_episodes_are_named_unless_they_are_short_and_right(tokens, co
 def test_a_low_entropy_explains_identical_episodes_unless_both_come_from_the_temperature(temperature, first) -> None:
     same = change(text=lambda one, draw: one.problem, correct=False, reward=0.0)
     run = clean(episode=same, policy__entropy=0.001, config={"rollout": {"temperature": temperature}})
-    assert examine(run, checks=[CHECKS.get("entropy_collapsed"), CHECKS.get("episodes_identical")]).names[0] == first
+    cause, effect = examine(run, checks=[CHECKS.get("entropy_collapsed"), CHECKS.get("episodes_identical")])
+    assert (cause.check, cause.caused_by, effect.caused_by) == (first, (), (first,))
 
 
 def test_identical_episodes_explain_that_no_group_has_a_signal() -> None:
