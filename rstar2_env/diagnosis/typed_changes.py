@@ -26,6 +26,7 @@ RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
     "MODEL": lambda run: run.option("model.path"),
     "ENV": lambda run: run.option("rollout.env"),
     "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
+    "HELD_OUT": lambda run: run.option("eval.env_options.problems"),
 }
 """For each placeholder word of a command, a function that returns what the run has recorded, or ``None``."""
 _WORD_OF_COMMAND = re.compile(rf"(?<= )({'|'.join(RECORDED)})(?= |$)")

@@ -122,6 +122,7 @@ RUN = RunRecord(
             "env_options": {"max_turns": 3},
         },
         "run": {"seed": 0},
+        "eval": {"env_options": {"problems": "held out.jsonl"}},
         "model": {"path": "models/a b"},
         "parts": {
             "loss": [{"name": "ppo_clip", "low": 0.2, "high": 0.28}, {"name": "entropy", "coef": 0.0}],
@@ -147,6 +148,10 @@ RUN = RunRecord(
         ("data.max_prompt_length=HIGHER (verl)", "data.max_prompt_length=HIGHER (verl)"),
         ("rstar2 verify --run RUN", "rstar2 verify --run run"),
         ("rstar2 validate ENV --problems PROBLEMS", "rstar2 validate own/Env-v0 --problems PROBLEMS"),
+        (
+            "rstar2 problems decontaminate --against HELD_OUT",
+            "rstar2 problems decontaminate --against 'held out.jsonl'",
+        ),
         ("rstar2 sft --traces t.jsonl --model MODEL", "rstar2 sft --traces t.jsonl --model 'models/a b'"),
     ],
 )
