@@ -36,6 +36,8 @@ RIGHT = [
     (r"(-\infty,2)\cup(3,\infty)", r"x \in (-\infty, 2) \cup (3, \infty)"),
     (r"(-\infty,2)\cup(3,\infty)", r"x<2 \text{ or } x>3"),
     (r"(-\infty,2)\cup(3,\infty)", r"(3,\infty)\cup(-\infty,2)"),
+    ("[0,5)", r"(1,3]\cup(1,5)\cup[1,4)\cup[0,1)"),
+    (r"(a,\infty)", "x > a"),
     ("10:30 a.m.", r"10\!:\!30 \text{ a.m.}"),
     ("10:30 a.m.", "10:30 AM"),
     (r"\text{Navin}", "Navin"),
