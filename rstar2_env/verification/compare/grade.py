@@ -100,7 +100,7 @@ def grade(gold: str, answer: str, rules: Rules, *, kind: str = "auto") -> tuple[
     if _same_words(gold, answer, rules):
         return Reason.EQUAL, "words"
     if gold_trees and answer_trees:
-        return _last_resort(gold_trees[0], answer_trees[0], rules) if result is None else (Reason.DIFFERENT, "words")
+        return _last_resort(trees, rules) if result is None else (Reason.DIFFERENT, "words")
     if not gold_trees and _is_formula(gold):
         return Reason.UNPARSABLE_GOLD, "reader"
     if not answer_trees and _is_formula(answer):
@@ -141,12 +141,12 @@ def _accept(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
     return Reason.EQUAL, "structure"
 
 
-def _last_resort(gold: Node, answer: Node, rules: Rules) -> tuple[Reason, str]:
-    """Compare with SymPy if evaluation could not decide."""
-    work = work_left(gold, answer, rules.undone)
-    if work is not None:
-        return Reason.NO_ANSWER, f"undone {work}"
-    return (Reason.EQUAL if symbolic.same_symbolic(gold, answer) else Reason.DIFFERENT), "symbolic"
+def _last_resort(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
+    """Compare with SymPy if evaluation could not decide, and the answer would be accepted if it were equal."""
+    reason, method = _accept(trees, rules)
+    if reason is not Reason.EQUAL:
+        return reason, method
+    return (Reason.EQUAL if symbolic.same_symbolic(*trees) else Reason.DIFFERENT), "symbolic"
 
 
 def _is_measure(node: Node) -> bool:

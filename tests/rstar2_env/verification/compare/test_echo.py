@@ -52,3 +52,9 @@ def test_a_solved_inequality_is_an_answer(question: str, gold: str, answer: str)
 @pytest.mark.parametrize(("question", "gold", "answer"), UNSOLVED)
 def test_an_inequality_that_is_still_to_be_solved_is_no_answer(question: str, gold: str, answer: str) -> None:
     assert not verify(gold, answer, question=question, timeout_s=10.0).correct
+
+
+def test_a_sum_of_the_question_is_an_echo_although_only_sympy_compares_it() -> None:
+    gold, said = r"\sum_{k=1}^\infty \frac1{k^2}", r"\sum_{k=2}^\infty \frac1{(k-1)^2}"
+    assert verify(gold, said, timeout_s=10.0).correct
+    assert verify(gold, said, question=f"Let ${said}$ begin at $k=1$.", timeout_s=10.0).method == "echo"
