@@ -182,25 +182,17 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
 def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
     """Read conditions joined by "or", "and" or commas (``joint``); commas mean "or" if "and" gives the empty set."""
     parts: list[RealSet] = []
-    names: set[str] = set()
-    inequality = False
     for item in items:
-        before = items[0]
-        if isinstance(before, Relation) and before.ops == ("!=",) and isinstance(item, Num | Apply):
-            item = Relation(("!=",), (before.sides[0], item))  # such as "x != 0, 1"
-        if isinstance(item, Relation) and item.ops == ("=",) and is_label(item.sides[0]):
-            part: RealSet | None = RealSet((Piece(item.sides[1], item.sides[1], True, True),), key(item.sides[0]))
-        else:
-            part = read_set(item)
-            inequality = True
+        if isinstance(items[0], Relation) and items[0].ops == ("!=",) and isinstance(item, Num | Apply):
+            item = Relation(("!=",), (items[0].sides[0], item))  # such as "x != 0, 1"
+        part = _solution(item) or read_set(item)
         if part is None or isinstance(item, Words | Const):
             return None
         parts.append(part)
-        if part.variable is not None:
-            names.add(part.variable)
-    if not inequality or len(names) > 1:
+    names = {part.variable for part in parts if part.variable is not None}
+    if len(names) > 1 or all(map(_solution, items)):
         return None
-    name = names.pop() if names else None
+    name = next(iter(names), None)
     if joint != "or" and name is not None:
         pieces = intersection(*(part.pieces for part in parts))
         if joint == "and" or pieces:
@@ -209,6 +201,15 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
     if name is None and joint != "or" and len(merged(pieces) or pieces) < len(pieces):
         return None  # sets that touch are separate answers, not one set
     return RealSet(pieces, name)
+
+
+def _solution(node: Node) -> RealSet | None:
+    """Return the set of the one value that ``x = 5`` states; ``None`` for other nodes."""
+    match node:
+        case Relation(ops=("=",), sides=(label, value)) if is_label(label):
+            return RealSet((Piece(value, value, True, True),), key(label))
+        case _:
+            return None
 
 
 def intersection(*unions: tuple[Piece, ...] | None) -> tuple[Piece, ...] | None:

@@ -233,11 +233,9 @@ class Reader(Factors):
         if self.peek().kind not in ("num", "money") or " " in word:
             return None
         start, value = self.at, self.ratio()
-        countable = isinstance(value, Num | Quantity) and may_precede(word.lower())
-        if self.peek() is END and countable:
-            return (
-                Quantity(value.value, f"{value.unit} {word}") if isinstance(value, Quantity) else Quantity(value, word)
-            )
+        if self.peek() is END and isinstance(value, Num | Quantity) and may_precede(word.lower()):
+            number, unit = (value.value, f"{value.unit} {word}") if isinstance(value, Quantity) else (value, word)
+            return Quantity(number, unit)
         self.at = start
         return None
 
