@@ -127,7 +127,8 @@ def _compare(
     return (None if unknown else False), (gold_trees[0], answer_trees[0])
 
 
-def _accept(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
+def _accept(trees: tuple[Node, Node], rules: Rules, method: str = "structure") -> tuple[Reason, str]:
+    """Check the form of an answer of equal value; return its verdict, which ``method`` found."""
     question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:
         return Reason.UNPARSABLE_ANSWER, f"unknown word {word}"
@@ -138,15 +139,15 @@ def _accept(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
         return Reason.DIFFERENT, "approximation"
     if question and echoes(*trees, question, lambda one, other: same_answer(one, other, rules)):
         return Reason.NO_ANSWER, "echo"
-    return Reason.EQUAL, "structure"
+    return Reason.EQUAL, method
 
 
 def _last_resort(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
-    """Compare with SymPy if evaluation could not decide, and the answer would be accepted if it were equal."""
-    reason, method = _accept(trees, rules)
-    if reason is not Reason.EQUAL:
-        return reason, method
-    return (Reason.EQUAL if symbolic.same_symbolic(*trees) else Reason.DIFFERENT), "symbolic"
+    """Compare with SymPy if evaluation could not decide."""
+    if symbolic.same_symbolic(*trees):
+        return _accept(trees, rules, "symbolic")
+    work = work_left(*trees, rules.undone)
+    return (Reason.DIFFERENT, "symbolic") if work is None else (Reason.NO_ANSWER, f"undone {work}")
 
 
 def _is_measure(node: Node) -> bool:
