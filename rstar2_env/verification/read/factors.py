@@ -30,7 +30,6 @@ from rstar2_env.verification.read.nodes import (
 )
 
 _INVERSES = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"})
-_ORDINALS = ("th", "st", "nd", "rd", "tanh")  # a bare "th" reads as the hyperbolic tangent
 _TRANSPOSED = ("T", "\\top", "\\intercal")
 
 
@@ -81,10 +80,7 @@ class Factors(Brackets):
                 return node
 
     def power(self, base: Node) -> Node:
-        """Read an exponent, after its ``^`` was consumed, and apply it to ``base``.
-
-        A degree sign, a prime and the "th" of an ordinal are not exponents.
-        """
+        """Read an exponent, after its ``^`` was consumed, and apply it to ``base``."""
         if self.peek() is END or self.peek().kind in ("close", "sep", "row", "amp", "end"):
             return base  # a caret with nothing after it
         if self.take("op", "*"):
@@ -93,18 +89,7 @@ class Factors(Brackets):
             return Matrix(tuple((item,) for item in base.items))
         if isinstance(base, Matrix) and self._transposes():
             return Matrix(tuple(zip(*base.rows, strict=True)))
-        inner = self.peek(1)
-        braced = self.is_next("open", "{") and self.is_next("close", ahead=2)
-        if braced and (inner.kind in ("deg", "prime") or (inner.kind in ("text", "fn") and inner.text in _ORDINALS)):
-            self.at += 3
-            mark = inner.kind
-        elif self.peek().kind in ("deg", "prime") or self.is_next("text", *_ORDINALS):
-            mark = self.next().kind
-        else:
-            return Apply("pow", (base, self.script()))
-        if mark == "deg":
-            return self._degrees(base)
-        return Sym(base.name + "'") if mark == "prime" and isinstance(base, Sym) else base
+        return Apply("pow", (base, self.script()))
 
     def _transposes(self) -> bool:
         """Read the mark of a transpose, ``T`` or ``{T}`` after ``^``; return whether there is one."""
