@@ -68,8 +68,6 @@ class Factors(Brackets):
                 node = Sym(node.name + "'")
             elif isinstance(node, Num) and self.take("prime"):
                 node = Quantity(node, "''" if self.take("prime") else "'")  # 5' 10''
-            elif isinstance(node, Apply) and node.op == "deg" and self.take("prime"):
-                pass  # a stray minute mark
             elif self.take("deg"):
                 node = self._degrees(node)
             elif self.take("pct"):
@@ -81,8 +79,6 @@ class Factors(Brackets):
 
     def power(self, base: Node) -> Node:
         """Read an exponent, after its ``^`` was consumed, and apply it to ``base``."""
-        if self.peek() is END or self.peek().kind in ("close", "sep", "row", "amp", "end"):
-            return base  # a caret with nothing after it
         if self.take("op", "*"):
             return Apply("conj", (base,))
         if isinstance(base, BracketGroup) and base.open in ("(", "[") and self._transposes():

@@ -68,7 +68,6 @@ _PROSE = re.compile(r"\s*[^\W\d_]{2,}(?:(?:,|,? (?:and|or))? [^\W\d_]{2,})*\s*")
 _SHORT_WORD = re.compile(
     r"(?<![A-Za-z\\_])(?!(?:sin|cos|tan|cot|sec|csc|ln|log|lg|exp|gcd|lcm|max|min|det|and|or|pi)(?![a-z]))[A-Za-z][a-z]{1,2}(?![A-Za-z])"
 )
-_ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _LAST_LATIN = "\u02ff"
 UNIT_LETTERS = frozenset("mgstNJWVAKTLhCFHld")
 """Letters that are units if they follow a value."""
@@ -183,18 +182,13 @@ def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -
         return end
     if name in ("begin", "end"):
         environment, end = _group(text, at)
-        environment = environment.strip().rstrip("*")
-        if name == "begin" and environment == "array" and (spec := re.match(r"\s*\{[lcr|:\s]*\}", text[end:])):
-            end += spec.end()
-        tokens.append(Token(name, environment, spaced))
+        tokens.append(Token(name, environment.strip().rstrip("*"), spaced))
         return end
     if name == "mathbb":
         content, end = _group(text, at)
         known = content.strip() if content.strip() in names.NUMBER_SETS else None
         tokens.append(Token("const", known, spaced) if known else Token("let", f"bb{content.strip()}", spaced))
         return end
-    if name in ("boxed", "fbox"):
-        return at  # its braces are an ordinary group
     tokens.append(Token(*names.COMMANDS.get(name, ("let", f"\\{name}")), spaced))
     return at
 
@@ -294,13 +288,8 @@ def _run(value: str, before: Token | None, *, spaced: bool, bracket: bool, prose
     if max(value) > _LAST_LATIN and value not in names.GREEK:  # another script: words, or a word between two values
         joint = names.JOINTS.get(value)
         return [Token("sep", joint, spaced) if joint else Token("text", value, spaced)]
-    if before is not None:
-        if spaced and len(value) > 1 and _is_unit_word(value, before):
-            return [Token("text", value, spaced)]
-        if not spaced and lower in _ORDINALS and before.kind == "num":
-            return []  # "15th" is 15
-        if value[:2] == "or" and len(value) == 3 and value[2].isupper() and before.kind in ("num", "close"):
-            return [Token("sep", "or", spaced), Token("let", value[2], spaced)]  # such as "W(x)=1orW(x)=-1"
+    if before is not None and spaced and len(value) > 1 and _is_unit_word(value, before):
+        return [Token("text", value, spaced)]
     if lower in ("and", "or"):
         return [Token("sep", lower, spaced)]
     if value in names.BARE_COMMANDS and (bracket or value not in names.BRACKETED_FUNCTIONS):

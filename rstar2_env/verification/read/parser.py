@@ -196,8 +196,7 @@ class Reader(Factors):
         ops: list[str] = []
         while True:
             if (relation := self.take("rel")) is not None:
-                joined = relation.text in "<>" and self.take("rel", "=") is not None
-                ops.append(f"{relation.text}=" if joined else relation.text)
+                ops.append(relation.text)
             elif isinstance(sides[-1], Words) and not ops and self._numbered_label(sides[-1].text):
                 label = Words(f"{sides[-1].text} {self.next().text}")
                 self.next()

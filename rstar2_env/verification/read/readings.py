@@ -41,18 +41,12 @@ _PADDED = re.compile(
 """Pattern of a fraction with a leading zero: dates, codes and times have such numbers, fractions never."""
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 
-_TOTAL = re.compile(
-    r"\s*(?:(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)|an?\s+(?=\d[\d.,/]*\s*(?:\\?%|[^\W\d_]{2,})))",
-    re.IGNORECASE,
-)
-"""Pattern of the words before a counted value: "a total of 5", "an 8 km walk"."""
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TO = re.compile(r"\s*(?:\\text\s*\{\s*(?:is\s+)?to\s*\}|\b(?:is\s+)?to\b)\s*")
 _OUT_OF = re.compile(r"\s*(?:\\text\s*\{\s*(?:out of|in)\s*\}|\b(?:out of|in)(?: every)?\b)\s*")
 _RATIO = re.compile(
     r"[^\d=]*\b(?:ratio|odds|proportions?)\b(?:[^\d=]*\b(?:is|are|was|were))?[ :]+(?=\S)", re.IGNORECASE
 )
-_DURATION = re.compile(r"(\d+)\s*h(?:rs?|ours?)?\s*(?:and\s+)?(\d+)\s*(?:(?<=h\d\d)|m(?:ins?|inutes?)?)")
 
 MAX_READINGS = 4
 
@@ -69,7 +63,7 @@ def readings(text: str) -> tuple[Node, ...]:
     trees: list[Node] = []
     seen: set[str] = set()
     failure = ReadError("it is empty")
-    inner = _TOTAL.sub("", strip_dollars(cleaned))
+    inner = strip_dollars(cleaned)
     if (said := words.number(inner)) is not None:
         return (Num(Fraction(said)),)
     if (day := words.date(inner)) is not None:
@@ -82,12 +76,8 @@ def readings(text: str) -> tuple[Node, ...]:
             return tuple(trees)  # with "AM" or "PM" it can only be a time; otherwise it may also be a ratio
     if (joined := _joined(inner, _TO, ":") or share(inner) or _labelled_ratio(inner)) is not None:
         cleaned = joined  # "3 to 5", "1 out of 2"
-    elif (duration := _DURATION.fullmatch(inner)) is not None:
-        cleaned = f"{duration[1]} hours {duration[2]} minutes"
     elif _COUNTED.fullmatch(inner) and (counted := words.with_digits(inner)) is not None:
         cleaned = counted
-    else:
-        cleaned = _TOTAL.sub("", cleaned)
     spellings = [(spelling, False) for spelling in _spellings(cleaned)]
     if _WORD_LIKE.search(cleaned) and _SIGN.search(cleaned) and not _SET_IN_WORDS.search(cleaned):
         spellings.append((cleaned, True))
