@@ -1,4 +1,4 @@
-"""Pages of one thing each: a recipe, part, environment, status, metric, group of options, command or kind of error.
+"""Pages of one thing each: a recipe, part, environment, status, metric, option, command or kind of error.
 
 In the repository, and in what ``gallery`` and ``reference`` make, these are sections of long pages. In the site, each
 section is a page, and the long page is their index: it keeps its text before and between them, and the anchors of the
@@ -30,6 +30,9 @@ from rstar2_env.trainers.options.config import GROUPS
 _HEADING = re.compile(r"^(#{2,6})\s+(.*?)\s*$")
 _ENTRY = re.compile(r"(?:\| |- )\[[^\]]*\]\(#([^)\s]+)\)")
 """A row of a table or an entry of a list that begins with a link to a section."""
+_CELL = r"((?:[^|\\]|\\.)*?)"
+_OPTION = re.compile(rf"\| `(\w+\.\w+)` \| {_CELL} \| {_CELL} ?\| {_CELL} \|$")
+"""A row of a table of options: name, default, values, meaning."""
 _SENTENCE = re.compile(r"(.+?\.)(?:\s|$)")
 _OURS = "rstar2_env"
 _FOLDERS = ("agents", "envs_registry", "trainers")
@@ -38,6 +41,10 @@ _FOLDERS = ("agents", "envs_registry", "trainers")
 
 def _no_files(name: str) -> list[str]:
     return []
+
+
+def _as_it_is(text: str) -> str:
+    return text
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class Kind:
         see: Documents about all of the kind, by their path in ``docs/``.
         rows: Whether a page repeats the rows of the long page's tables that lead to its section.
         boost: Factor of a page's score in the search.
+        prepare: Returns the text of the long page with a section for each item.
     """
 
     word: str
@@ -60,6 +68,7 @@ class Kind:
     see: tuple[str, ...] = ()
     rows: bool = False
     boost: float = 0.5
+    prepare: Callable[[str], str] = _as_it_is
 
 
 @dataclass
@@ -121,6 +130,23 @@ def _error(name: str) -> list[str]:
     return [_of_module(module) for module in ([errors.__name__] if named else []) + modules]
 
 
+def _with_sections(text: str) -> str:
+    """Return docs/options.md with a section for each row of its tables of options."""
+    lines: list[str] = []
+    sections: list[str] = []
+    for line in text.split("\n"):
+        if found := _OPTION.match(line):
+            name, default, values, meaning = found.groups()
+            lines.append(line.replace(f"`{name}`", f"[`{name}`](#{slug(name)})", 1))
+            sections += [f"### `{name}`", meaning.replace("\\|", "|"), "", "| default | values |", "|---|---|"]
+            sections += [f"| {default} | {values} |", ""]
+            continue
+        if sections:
+            lines, sections = [*lines, "", *sections], []
+        lines.append(line)
+    return "\n".join(lines)
+
+
 _TRAINERS = {
     "rollouts": "Rollout",
     "rewards": "Reward",
@@ -148,7 +174,11 @@ KINDS: dict[str, Kind] = {
         boost=0.3,
     ),
     "options.md": Kind(
-        "Options", files=lambda name: [_of_module(GROUPS[name].__module__)], see=("training.md", "mix-a-recipe.md")
+        "Option",
+        r"`\w+\.\w+`",
+        lambda name: [_of_module(GROUPS[name.partition(".")[0]].__module__)],
+        ("training.md", "mix-a-recipe.md"),
+        prepare=_with_sections,
     ),
     "reference/commands.md": Kind(
         "Command",
@@ -176,6 +206,7 @@ def split(place: str, text: str) -> tuple[str, list[Item]]:
         ValueError: Two sections get the same file.
     """
     kind = KINDS[place]
+    text = kind.prepare(text)
     headings = {at: _HEADING.match(line) for at, line in outside_code(text)}
     seen: Counter[str] = Counter()
     items: list[Item] = []

@@ -1,5 +1,6 @@
-"""Each recipe, part, environment, status, metric, group of options, command and kind of error has a page of its own."""
+"""Each recipe, part, environment, status, metric, option, command and kind of error has a page of its own."""
 
+import dataclasses
 import re
 from pathlib import PurePosixPath
 
@@ -16,7 +17,9 @@ from rstar2_env.diagnosis.metric_table import METRICS
 from rstar2_env.trainers.options.config import GROUPS
 
 MADE = {**gallery.pages(), **reference.pages()}
-TEXTS = {place: MADE.get(place) or (DOCS / place).read_text("utf-8") for place in items.KINDS}
+TEXTS = {
+    place: kind.prepare(MADE.get(place) or (DOCS / place).read_text("utf-8")) for place, kind in items.KINDS.items()
+}
 SPLIT = {place: items.split(place, text) for place, text in TEXTS.items()}
 
 
@@ -29,7 +32,8 @@ def test_every_kind_that_the_site_has_is_split():
     assert gallery.pages().keys() < items.KINDS.keys()
     assert headings("gallery/statuses.md") == list(map(str, ToolStatus))
     assert headings("metrics.md") == [metric.names[0] for group in METRICS.values() for metric in group]
-    assert headings("options.md") == list(GROUPS)
+    options = [f"{group}.{field.name}" for group, record in GROUPS.items() for field in dataclasses.fields(record)]
+    assert headings("options.md") == options
     assert headings("reference/commands.md") == [f"rstar2 {name}" for name in COMMANDS]
     rows = re.findall(r"^\| \[`(rstar2/[\w-]+)`\]", TEXTS["environments.md"], re.MULTILINE)
     assert headings("environments.md") == rows
@@ -70,6 +74,15 @@ def test_an_error_has_its_messages_and_the_code_that_raises_it():
     text = items.page(sharding, PurePosixPath("docs/troubleshooting.md"), {})
     assert "| `The checkpoint … was written without sharding, but this run has sharding=…` |" in text
     assert "[trainers/backends/trl/sharding/choice.py](../trainers/backends/trl/sharding/choice.py)" in text
+
+
+def test_an_option_has_its_meaning_its_default_and_its_values():
+    index, found = SPLIT["options.md"]
+    (loss,) = [item for item in found if item.heading == "`optim.max_grad_norm`"]
+    text = items.page(loss, PurePosixPath("docs/options.md"), {})
+    assert "\n# Option: `optim.max_grad_norm`\n\nLargest gradient norm; larger gradients are clipped to it." in text
+    assert "\n| default | values |\n|---|---|\n| `1.0` | a number of at least 0 |\n" in text
+    assert "[`optim.max_grad_norm`](#optimmax_grad_norm) | `1.0` | a number of at least 0 | Largest" in index
 
 
 TEXT = """# Ends
