@@ -1,7 +1,7 @@
 """Word problems with a second held-out set of sentences: ``python benchmarks/word_problems_second.py FILE [-n 500]``.
 
 After the training sentences of ``word_arithmetic`` were extended because of what a model got wrong on the test split,
-that split no longer measures sentences that nobody has looked at. The sentences of word_sentences_second.json were
+the authors of the training sentences know that split. The sentences of word_sentences_second.json were
 written without a look at those of training and test. FILE (JSONL) is for ``rstar2 eval --problems FILE``.
 """
 

@@ -33,9 +33,7 @@ class Rubric:
     needs: ClassVar[frozenset[Need]] = frozenset({"judge", "problem"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the points of the met criteria divided by the sum of the positive points: at most 1.
-
-        The result is below 0 if met criteria with negative points outweigh the others.
+        """Return the points of the met criteria, also negative ones, divided by the sum of the positive points.
 
         Raises:
             ConfigurationError: The problem has no rubric.

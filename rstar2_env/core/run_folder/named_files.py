@@ -36,7 +36,7 @@ def digests_of_files(options: Any) -> dict[str, str]:
     found = {}
     whole = _names(_texts(options))  # the name of a file may contain spaces and signs
     for name in sorted(whole | file_names(options)):
-        with suppress(OSError, ValueError):  # the text is no name of a file
+        with suppress(OSError, ValueError):  # the text does not name a file
             if (path := Path(name)).is_file() and path.stat().st_size <= _MOST_BYTES:
                 with path.open("rb") as stream:
                     found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
