@@ -1,8 +1,8 @@
 """Word problems with a second held-out set of sentences: ``python benchmarks/word_problems_second.py FILE [-n 500]``.
 
-After the training sentences of ``word_arithmetic`` were extended because of what a model got wrong on the test split,
-the authors of the training sentences know that split. The sentences of word_sentences_second.json were
-written without a look at those of training and test. FILE (JSONL) is for ``rstar2 eval --problems FILE``.
+The training sentences of ``word_arithmetic`` were extended because of what a model got wrong on the test split, so that
+split no longer measures unseen sentences. The sentences of word_sentences_second.json were written without a look at
+those of training and test. FILE (JSONL) is for ``rstar2 eval --problems FILE``.
 """
 
 from __future__ import annotations
