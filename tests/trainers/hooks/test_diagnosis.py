@@ -46,7 +46,7 @@ def test_a_finding_is_noted_once_when_it_appears_and_once_when_it_ends(made: Pat
 
 
 def test_a_note_names_the_first_remedy_that_would_change_the_run(made: Path) -> None:
-    assert "Change: --set loss=ppo_clip+entropy" in notes(made, **{"policy/entropy": 0.01})[0][1]
+    assert "Change: --set loss.entropy.coef=0.001" in notes(made, **{"policy/entropy": 0.01})[0][1]
 
 
 def test_a_run_without_findings_has_no_note(made: Path) -> None:
