@@ -114,6 +114,17 @@ def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
     )
 
 
+def adapters_of(metrics: list[tuple[str, dict[str, str], float]]) -> set[str]:
+    """Return the names of the adapters that the requests of a server use or wait for; empty if not reported.
+
+    vLLM adds a line for each combination of adapters and never removes one; its value is the time of the report.
+    """
+    lines = [(time, labels) for name, labels, time in metrics if name == "vllm:lora_requests_info"]
+    newest = max(lines, key=lambda line: line[0], default=(0.0, dict[str, str]()))[1]
+    named = (newest.get(f"{state}_lora_adapters", "") for state in ("running", "waiting"))
+    return {name for names in named for name in names.split(",") if name}
+
+
 def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
     """Number of tokens that fit into a server's KV caches (several if data parallel); ``None`` if not reported."""
     found = []

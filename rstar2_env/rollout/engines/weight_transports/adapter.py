@@ -2,9 +2,9 @@
 
 Every version is a separately named adapter on the servers, so a request in flight ends with the weights that it began
 with. The servers hold the base model, and must be started with ``--enable-lora --max-lora-rank RANK --max-loras 2`` and
-``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The folder keeps the newest adapter, for servers that restart, and the previous
-adapter, for requests in flight: a server with room for only one adapter drops the previous adapter when it loads the
-newest one, and reads the previous one again for these requests.
+``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The folder keeps the newest adapter, for servers that restart, and the adapters
+of requests in flight: a server that has no room for another adapter drops the oldest one when it loads the newest one,
+and reads the oldest one again for the requests that still use it. A server whose file is gone would end.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AdapterTransport(Transport):
                 "under the same path."
             )
         super().__init__(setting)
-        self._kept: StoredWeights = StoredWeights(setting, setting.folder, self.takes, previous=True)
+        self._kept: StoredWeights = StoredWeights(setting, setting.folder, self.takes)
         self._loaded: list[str] = []
 
     async def check(self, base: str) -> None:
@@ -91,7 +91,9 @@ class AdapterTransport(Transport):
                 "transport='adapter' sends LoRA adapters, but all weights of the model are trained: set "
                 "lora_rank, or choose another transport."
             )
-        with self._kept.new(version) as part:
+        # Until this sync, new requests use the previous adapter; a long turn may still use an earlier one.
+        used = {*self._loaded[-1:], *servers.adapters(servers.up())}
+        with self._kept.new(version, keep=used) as part:
             weights.config.save_pretrained(str(part))
             tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in weights.tensors}
             save_file(tensors, str(part / "adapter_model.safetensors"))
@@ -106,10 +108,10 @@ class AdapterTransport(Transport):
                 except ServiceError as error:
                     raise _refused(error) from error
                 servers.up()
-            # Requests may still use the previous adapter, but not earlier ones.
-            while len(self._loaded) > 1:
-                self._drop(self._loaded.pop(0), servers.up(), servers)
-            self._loaded.append(name)
+            for old in self._loaded:
+                if old not in used:
+                    self._drop(old, servers.up(), servers)
+            self._loaded = [*(old for old in self._loaded if old in used and old != name), name]
 
     async def restore(self, server: Server) -> None:
         """Make a server that has come back load the newest adapter."""

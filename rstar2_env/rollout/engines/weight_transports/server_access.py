@@ -12,6 +12,7 @@ from typing import Any
 from rstar2_env.core.blocking import all_ended
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.http import HttpClient
+from rstar2_env.rollout.engines.vllm_server_facts import adapters_of, read_metrics
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server
 
 
@@ -143,6 +144,21 @@ class EngineServers:
         """
         http = self._link(server).http
         return http.run_now(http.ask("GET", server.base, path))
+
+    def adapters(self, servers: Sequence[Server]) -> set[str]:
+        """Return the names of the adapters that requests on these servers use, as far as the servers report them."""
+
+        async def one(server: Server) -> set[str]:
+            http = self._link(server).http
+            try:
+                return adapters_of(await http.run(read_metrics(http, server.base)))
+            except ServiceError:
+                return set()
+
+        async def each() -> set[str]:
+            return set[str]().union(*await asyncio.gather(*map(one, servers)))
+
+        return self._links[0].http.run_now(each())
 
     def exclude(self, servers: Sequence[Server], why: str) -> None:
         """Exclude servers from requests until they have received weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,16 +22,19 @@ class StoredWeights:
         setting: Settings of the engine.
         folder: Folder in which each version gets its own subfolder; it needs room for two copies.
         kind: Prefix of the names of the subfolders.
-        previous: Whether the previous version is kept too, for requests that still use its weights.
     """
 
-    def __init__(self, setting: TransportSettings, folder: Path, kind: str, *, previous: bool = False) -> None:
-        self._setting, self._at, self._kind, self._previous = setting, folder, kind, previous
+    def __init__(self, setting: TransportSettings, folder: Path, kind: str) -> None:
+        self._setting, self._at, self._kind = setting, folder, kind
         self._written: Path | None = None
 
     @contextmanager
-    def new(self, version: int) -> Iterator[Path]:
+    def new(self, version: int, *, keep: Collection[str] = ()) -> Iterator[Path]:
         """Write new weights within the ``with`` block; if the block fails, the previous version stays newest.
+
+        Args:
+            version: Version of the new weights.
+            keep: Names of the subfolders of earlier versions that are not removed afterwards.
 
         Yields:
             An empty folder for the new weights; call ``commit`` when it is complete.
@@ -49,7 +52,7 @@ class StoredWeights:
             self._written = None if before == self._written else before
             raise
         for old in self._at.glob(self.path("*").name):
-            if old != self._written and not (self._previous and old == before):
+            if old != self._written and old.name not in keep:
                 shutil.rmtree(old, ignore_errors=True)
 
     def commit(self, version: int) -> Path:

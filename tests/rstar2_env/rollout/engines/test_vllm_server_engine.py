@@ -282,6 +282,32 @@ def test_the_adapter_of_requests_in_flight_is_kept_beside_the_newest(serve: Serv
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_adapter_is_kept_as_long_as_a_server_reports_requests_that_use_it(serve: Serve, tmp_path: Path) -> None:
+    loading = ("/v1/load_lora_adapter", "/v1/unload_lora_adapter")
+    server = Server(routes={INFO: (404, ""), **dict.fromkeys(loading, (200, "done"))})
+    engine = serve(server, transport="adapter", weights_dir=tmp_path)
+    name = engine._transport.served_as("m", 1).removesuffix("1")
+    reports: list[str] = []
+
+    def renewed(version: int, running: str, waiting: str = "") -> tuple[list[str], list[str]]:
+        labels = f'max_lora="2",running_lora_adapters="{running}",waiting_lora_adapters="{waiting}"'
+        reports.insert(0, f"vllm:lora_requests_info{{{labels}}} {1.79e9 + version}\n")
+        server.routes["/metrics"] = 200, "".join(reports)
+        engine.update_weights(version, Adapter(LoraConfig(r=2), [("w", torch.ones(2))]))
+        unloaded = [asked.body["lora_name"] for asked in server.http.asked if asked.path == loading[1]]
+        kept = sorted(folder.name.removeprefix(name) for folder in tmp_path.iterdir())
+        return kept, [one.removeprefix(name) for one in unloaded]
+
+    renewed(1, "")
+    renewed(2, f"{name}1")
+    assert renewed(3, f"{name}2,{name}1")[0] == ["1", "2", "3"]
+    assert renewed(4, f"{name}3", f"{name}1")[0] == ["1", "3", "4"]
+    kept, unloaded = renewed(5, f"{name}4")
+    assert kept == ["4", "5"], "the newest report counts, and no longer names the first adapter"
+    # A sync begins by unloading its own name, which an earlier run may have left.
+    assert unloaded == ["1", "2", "3", "4", "2", "5", "1", "3"]
+
+
 def test_a_turn_may_wait_hours_in_a_busy_server(serve: Serve) -> None:
     assert inspect.signature(VllmServerEngine).parameters["timeout_s"].default >= 4 * 3600
 
