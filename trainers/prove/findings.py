@@ -48,6 +48,19 @@ class ProofFigure:
         return f"{self.low:.4g} to {self.high:.4g} ({self.source})"
 
 
+def planned_figure(name: str, value: float, planned: float | None) -> ProofFigure:
+    """Return a figure whose expected range is half to eight times the estimate of ``rstar2 plan``.
+
+    Args:
+        name: The measured quantity, with its unit; larger values are better.
+        value: The measured value.
+        planned: The estimate; ``None`` if it is unknown, for a figure without a range.
+    """
+    if planned is None:
+        return ProofFigure(name, value)
+    return ProofFigure(name, value, planned / 2, 8 * planned, "half to eight times the estimate of rstar2 plan")
+
+
 @dataclass(frozen=True, slots=True)
 class PartFinding:
     """The result of one part of a proof.

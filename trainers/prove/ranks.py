@@ -14,22 +14,19 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import torch
 from torch import distributed
 
-from rstar2_env.core.errors import ConfigurationError
-
 from ..backends.trl.sharding.fsdp2 import shard
-from ..plan.architecture import Architecture, sizes_in
+from ..plan.architecture import Architecture
 from ..plan.assumptions import Assumptions
 from ..plan.placement import placements
 from ..plan.training_time import training_time
 from ..plan.workload import Workload
-from .findings import PartFinding, ProofFigure, judged
+from .findings import PartFinding, ProofFigure, judged, planned_figure
 from .machine_speed import synchronize
-from .scale import device, known_device, precision, random_model, scale
+from .scale import device, known_device, precision, random_model, scale, sizes_of
 
 _NEAR = {torch.float32: 1e-3, torch.bfloat16: 0.05}
 """Largest difference between the loss of sharded and of whole weights, in nats, by precision."""
@@ -92,7 +89,7 @@ def _collectives() -> list[ProofFigure]:
 def _steps(folder: str | None) -> list[ProofFigure]:
     own, sizes, dtype = device(), scale(), precision()
     model = random_model(sizes, folder).to(own)
-    architecture = _sizes_of(model)
+    architecture = sizes_of(model)
     generator = torch.Generator().manual_seed(distributed.get_rank())
     words = min(model.config.vocab_size, 1 << 15)
     ids = torch.randint(words, (1, sizes.tokens), generator=generator).to(own)
@@ -133,13 +130,6 @@ def dtype_name() -> str:
     return str(precision()).removeprefix("torch.")
 
 
-def _sizes_of(model: Any) -> Architecture | None:
-    try:
-        return sizes_in(model.config.to_dict(), "proof", where="the model's configuration")
-    except ConfigurationError:
-        return None
-
-
 def _throughput(model: Architecture | None, each: float) -> list[ProofFigure]:
     """Return tokens per second, with a range from the plan's estimate; if known, also share of peak FLOP/s and memory.
 
@@ -148,20 +138,17 @@ def _throughput(model: Architecture | None, each: float) -> list[ProofFigure]:
         each: Measured tokens per second of each device.
     """
     world, sheet, row = distributed.get_world_size(), known_device(), scale().tokens
-    low = high = None
-    figures = []
+    planned, figures = None, []
     if model is not None and sheet is not None and sheet.operations is not None:
         work = Workload(world, 1, 1, row, row, 1, recompute=False)
         assume = Assumptions(mean_tokens=row, prompt_tokens=1, spread=1e-6)
         placed = next(placements(model, sheet, world, work, assume, serve=0))
         planned = row / training_time(model, sheet, replace(placed), work, assume).total
-        low, high = planned / 2, 8 * planned
-        share = 3 * model.forward_operations(each, row / 2) / sheet.operations
-        figures.append(ProofFigure("share of the device's peak in training (MFU)", share))
+        share, estimate = (3 * model.forward_operations(rate, row / 2) / sheet.operations for rate in (each, planned))
+        figures.append(planned_figure("share of the device's peak in training (MFU)", share, estimate))
     if torch.cuda.is_available():
         figures.append(ProofFigure("peak memory of training, GiB", torch.cuda.max_memory_allocated() / 2**30))
-    name = "tokens trained per second on each device"
-    return [ProofFigure(name, each, low, high, "half to eight times the estimate of rstar2 plan"), *figures]
+    return [planned_figure("tokens trained per second on each device", each, planned), *figures]
 
 
 if __name__ == "__main__":

@@ -92,8 +92,22 @@ def _run(name: str, model: str | None, limit: float, program: str) -> PartFindin
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all processes of its session; a process that is blocked in a device kernel may remain."""
+    """Kill a process and all that it started; a process that is blocked in a device kernel may remain."""
+    # torchrun starts its processes in sessions of their own, so that they are not in the group of the part.
+    started = _descendants(process.pid) if process.poll() is None else []
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    for pid in started:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         process.wait(2)
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_descendants(child)]
+    return found

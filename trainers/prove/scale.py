@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, Qwen3Config
 
+from rstar2_env.core.errors import ConfigurationError
+
+from ..plan.architecture import Architecture, sizes_in
 from ..plan.device import DEVICES, Device
 
 
@@ -103,3 +106,11 @@ def random_model(sizes: ProofScale, folder: str | None) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+
+
+def sizes_of(model: Any) -> Architecture | None:
+    """Return the sizes of a model for the plan's estimates; ``None`` if its type is not supported."""
+    try:
+        return sizes_in(model.config.to_dict(), "proof", where="the model's configuration")
+    except ConfigurationError:
+        return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
+import re
 import time
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,13 @@ import pytest
 pytest.importorskip("torch", reason="a proof needs torch")
 
 from rstar2_env.core.errors import UnknownNameError
-from rstar2_env.trainers.prove import part
-from rstar2_env.trainers.prove.findings import PartFinding, ProofFigure, judged
+from rstar2_env.rollout import TransformersEngine
+from rstar2_env.trainers.plan.assumptions import Assumptions
+from rstar2_env.trainers.plan.device import DEVICES
+from rstar2_env.trainers.prove import engines, part
+from rstar2_env.trainers.prove.findings import PartFinding, ProofFigure, judged, planned_figure
 from rstar2_env.trainers.prove.run import prove
+from rstar2_env.trainers.prove.scale import random_model, scale
 
 
 def test_kernels_and_speed_are_measured_in_processes_of_their_own() -> None:
@@ -43,6 +48,36 @@ def test_an_engine_plays_with_old_and_with_new_weights() -> None:
     assert found.level == "ok", found.note
 
 
+def test_an_engine_that_keeps_its_old_weights_is_a_problem() -> None:
+    policy = random_model(scale(), None).eval()
+    found = engines._played("engine", TransformersEngine(deepcopy(policy), max_rows=scale().rows), policy, None)
+    assert found.level == "problem"
+    assert "trainer's after a weight sync" in found.note
+    rates = {figure.name: figure.value for figure in found.figures if "per second" in figure.name}
+    assert list(rates) == ["tokens read per second", "tokens generated per second"]
+    assert min(rates.values()) > 0
+
+
+def test_the_rates_of_vllm_are_expected_near_those_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, sizes = random_model(scale(), None), scale()
+    assert engines._planned_rates(policy) == (None, None), "no device is known"
+    monkeypatch.setattr(engines, "known_device", lambda: DEVICES["h100"])
+    # The fixed seconds of a decoding step are nearly all that a tiny model takes.
+    step = Assumptions().decode_step_s
+    read, generated = sizes.rows * sizes.turn / step, sizes.rows / step
+    assert engines._planned_rates(policy) == pytest.approx((read, generated), rel=0.05)
+    figure = planned_figure("a rate", 3.0, 4.0)
+    assert (figure.low, figure.high, figure.must) == (2.0, 32.0, False)
+    assert not planned_figure("a rate", 3.0, None).expected
+
+
+@pytest.mark.proof
+def test_vllm_plays_with_old_and_with_new_weights() -> None:
+    pytest.importorskip("vllm", reason="the part needs vLLM")
+    (found,) = prove(timeout_s=600, parts=["vllm"])
+    assert found.level == "ok", found.note
+
+
 @pytest.mark.slow
 def test_calls_are_replayed_in_the_sandbox() -> None:
     (found,) = prove(timeout_s=300, parts=["sandbox"])
@@ -63,14 +98,32 @@ def program(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return "a_part"
 
 
+HANGS = """
+import subprocess, sys, time
+sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+started = [subprocess.Popen(sleeps, start_new_session=alone) for alone in (False, True)]
+print("started", *(one.pid for one in started), flush=True)
+time.sleep(600)
+"""
+"""A part that starts two processes, one in a session of its own as torchrun does, and waits."""
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def test_a_part_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    child = f"import subprocess, time\nsubprocess.Popen(['{sys.executable}', '-c', 'import time; time.sleep(600)'])\n"
-    hangs = program(tmp_path, child + "print('begun', flush=True)\ntime.sleep(600)\n", monkeypatch)
     began = time.monotonic()
-    found = prove(timeout_s=6, parts=["kernels", "speed"], program=hangs)
+    hanging, later = prove(timeout_s=8, parts=["kernels", "speed"], program=program(tmp_path, HANGS, monkeypatch))
     assert time.monotonic() - began < 60
-    assert [one.level for one in found] == ["late", "late"]
-    assert "begun" in found[0].note
+    assert [hanging.level, later.level] == ["late", "late"]
+    started = [int(pid) for pid in re.findall(r"started (\d+) (\d+)", hanging.note)[0]]
+    while any(map(runs, started)) and time.monotonic() - began < 60:
+        time.sleep(0.05)
+    assert not any(map(runs, started))
 
 
 def test_a_part_that_crashes_is_a_problem_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
