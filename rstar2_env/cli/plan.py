@@ -155,7 +155,7 @@ def _show(plan: Any) -> None:
     )
     memory = {name: f"{number / gib:.2f} GiB" for name, number in training["memory"].items() if number}
     memory["total"] = f"{training['total'] / gib:.2f} GiB of {where['usable'] / gib:.0f} GiB usable"
-    print_figures("training memory per device", memory)
+    print_figures("training memory per device (computed)", memory)
     seconds = found["seconds"]
     if seconds is not None:
         print_figures("seconds per step (computed)", {name: str(value) for name, value in seconds.items()})

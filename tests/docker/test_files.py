@@ -117,6 +117,10 @@ class TestCompose:
         (urls,) = [word.partition("base_urls=")[2] for word in words if "base_urls" in word]
         assert json.loads(urls) == [f"http://{name}:8000" for name in services if name.startswith("vllm-")]
 
+    def test_the_processes_of_the_trainer_divide_the_weights(self) -> None:
+        assert int(SERVICES["trainer"]["entrypoint"][3]) > 1
+        assert "--set=sharding=fsdp2" in SERVICES["trainer"]["command"]
+
     def test_every_server_has_a_health_check_and_the_trainer_waits_for_it(self) -> None:
         services = SERVICES
         servers = {name for name in services if name != "trainer"}

@@ -28,7 +28,14 @@ def test_options_and_assumptions_on_the_command_line_count() -> None:
 
 def test_for_people_it_shows_memory_seconds_and_every_assumption() -> None:
     shown = run("plan", "--model", "qwen3-14b", "--gpus", "64", columns=120).output
-    for words in ("14.77 billion", "training memory per device", "rollout", "other placements", "handover_gb_s"):
+    for words in (
+        "14.77 billion",
+        "training memory per device (computed)",
+        "seconds per step (computed)",
+        "rollout",
+        "other placements",
+        "handover_gb_s",
+    ):
         assert words in shown
 
 

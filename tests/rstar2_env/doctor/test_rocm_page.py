@@ -20,6 +20,13 @@ def test_the_page_has_every_step() -> None:
     assert called == ["doctor", "demo", "problems", "traces", "sft", "eval", "train", "doctor"]
 
 
+def test_every_container_with_accelerators_leaves_the_sandbox_all_its_layers() -> None:
+    started = [line for line in LINES if "docker run" in line and "/dev/kfd" in line]
+    assert len(started) == 2
+    for line in started:
+        assert {f"{kind}=unconfined" for kind in ("seccomp", "systempaths", "apparmor")} <= set(line.split())
+
+
 def test_every_file_that_it_names_exists() -> None:
     names = set(re.findall(r"(?:/opt/rstar2-env/)?((?:configs|docker|tests)/[\w./]+\w)", PAGE))
     assert len(names) > 8
