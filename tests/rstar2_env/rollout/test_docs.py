@@ -61,19 +61,25 @@ def test_the_example_of_a_selector_chooses() -> None:
 
 
 def test_the_ratios_of_schedules_are_those_of_their_table():
-    page = " ".join((DOCS / "scheduler.md").read_text("utf-8").split())
-    _, lock_step, static, aware, _, known, *_ = json.loads((DOCS / "data" / "scheduler_sim.json").read_text("utf-8"))[
-        "tables"
-    ]["makespans"]
-    lock_step, static, aware, known = (
-        [float(cell.strip("*").replace(",", "")) for cell in row[1:]] for row in (lock_step, static, aware, known)
+    results = json.loads((DOCS / "data" / "scheduler_sim.json").read_text("utf-8"))
+    _, lock_step, static, aware, _, known, *_ = (
+        [cell.strip("*").replace(",", "") for cell in row[1:]] for row in results["tables"]["makespans"]
     )
-    ratios = [a / b for a, b in zip(lock_step, aware, strict=True)]
-    assert f"takes {min(ratios):.1f} to {max(ratios):.1f} times as long as `kv_aware`" in page
-    gains = [100 * (a - b) / a for a, b in zip(static, aware, strict=True) if a != b]
-    assert f"`kv_aware` gains {min(gains):.0f} to {max(gains):.0f} %" in page
-    longer = [100 * (a / b - 1) for a, b in zip(aware, known, strict=True)]
-    most = sorted(longer[2:4])
-    others = sorted([*longer[:2], longer[4]])
-    assert f"{others[0]:.0f} to {others[-1]:.0f} % longer than the best schedule in hindsight, and " in page
-    assert f"and {most[0]:.0f} to {most[1]:.0f} % if the mean length is 4K or 6K" in page
+    slower, gains, longer = (
+        [float(a) / float(b) for a, b in zip(one, other, strict=True)]
+        for one, other in ((lock_step, aware), (aware, static), (aware, known))
+    )
+    gains = [1 - ratio for ratio in gains if ratio != 1]
+    others, most = [*longer[:2], longer[4]], longer[2:4]
+    figures = results["figures"]
+    assert figures["lock_step_to_kv_aware"] == pytest.approx({"least": min(slower), "most": max(slower)}, abs=1e-6)
+    assert figures["gain_over_static"] == pytest.approx({"least": min(gains), "most": max(gains)}, abs=1e-6)
+    assert figures["above_hindsight"] == pytest.approx(
+        {
+            "least": min(others) - 1,
+            "most": max(others) - 1,
+            "least_at_4K_and_6K": min(most) - 1,
+            "most_at_4K_and_6K": max(most) - 1,
+        },
+        abs=1e-6,
+    )
