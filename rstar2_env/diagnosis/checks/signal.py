@@ -135,8 +135,8 @@ def _few(run: RunRecord) -> Evidence | None:
 def _is_explained(run: RunRecord, found: Spell) -> bool:
     """Whether another check reports why no group has a signal in a spell."""
     reasons = {reason for _, each, _ in signal_shares(run) for reason in each} & {*REASONS}
-    others = [spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons]
-    others.append(constant_reward(run))
+    spells = (spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons)
+    others = (*spells, constant_reward(run))
     return any(one is not None and one.since <= found.since for one in others)
 
 

@@ -237,7 +237,7 @@ class AuditBench:
         if told_apart:
             self.paid_at = (median(right for right, _ in told_apart) + median(wrong for _, wrong in told_apart)) / 2
 
-    def _paid_classes(self, golds: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    def _paid_classes(self, golds: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         return {name: each for name, each in golds.items() if self.enough_time("classes of golds") and self._pays(each)}
 
     def _grade_alternately(self, golds: Mapping[str, Sequence[str]]) -> None:
