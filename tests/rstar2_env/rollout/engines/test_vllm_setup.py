@@ -62,6 +62,7 @@ def test_a_start_that_compiles_the_model_says_so(monkeypatch: pytest.MonkeyPatch
     )
     said: list[str] = []
     monkeypatch.setattr(vllm_setup, "say", said.append)
+    monkeypatch.setattr(vllm_setup, "in_run", lambda: False)  # engines of other tests may have begun one
     sizes = {"max_rows": 1, "max_model_len": None, "kv_cache_gib": None, "utilization": None}
     with pytest.raises(ConfigurationError, match="no device"):
         start("m", None, VllmCounters(), options={"enforce_eager": eager}, **sizes)  # type: ignore[arg-type]
