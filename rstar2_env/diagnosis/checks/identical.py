@@ -16,7 +16,7 @@ _LONG = 30
 
 
 def is_cold(run: RunRecord) -> bool:
-    """Whether the temperature of a run is so low that sampling is almost greedy, and the measured entropy is low."""
+    """Whether the temperature of a run is so low that sampling is almost greedy."""
     return float(run.option("rollout.temperature", 1.0)) < _COLD
 
 
@@ -34,15 +34,16 @@ def _compared(step: StepData) -> list[list[EpisodeDigest]]:
     ]
 
 
-def _counts(step: StepData) -> tuple[int, int]:
-    """Return the numbers of compared groups and of all groups."""
-    return len(_compared(step)), len(step.groups())
+def _counts(step: StepData) -> tuple[int, int, int]:
+    """Return the numbers of identical groups among the compared ones, of compared groups, and of all groups."""
+    compared = _compared(step)
+    return sum(map(_is_same, compared)), len(compared), len(step.groups())
 
 
 def _share(step: StepData) -> float | None:
     """Return the share of identical groups among the compared ones; ``None`` if few groups are compared."""
-    compared, every = step.once("groups/compared", _counts)
-    return sum(map(_is_same, _compared(step))) / compared if compared and compared >= _PART * every else None
+    same, compared, every = step.once("groups/compared", _counts)
+    return same / compared if compared and compared >= _PART * every else None
 
 
 def _look(run: RunRecord) -> Evidence | None:
@@ -51,7 +52,7 @@ def _look(run: RunRecord) -> Evidence | None:
         return None
     stop = run.last if found.until is None else found.until
     within = [step for step in run.steps if found.since <= step.number <= stop]
-    if sum(step.once("groups/compared", _counts)[0] for step in within) < _LEAST:
+    if sum(step.once("groups/compared", _counts)[1] for step in within) < _LEAST:
         return None
     temperature = run.option("rollout.temperature")
     sampled = "" if temperature is None else f", sampled at temperature {float(temperature):g}"
