@@ -85,7 +85,7 @@ def read_foreign(path: Path) -> RunRecord:
 
     Raises:
         RecordFormatError: A line is not an object with a whole number ``step``, an episode lacks a text or a reward, or
-            there is no step.
+            the log has no steps.
     """
     file = path / "trainer_state.json" if path.is_dir() else path
     run = RunRecord(str(path))

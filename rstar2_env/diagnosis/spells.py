@@ -82,7 +82,7 @@ def _begin(points: Sequence[FigurePoint], met: Sequence[bool], stop: int, holds:
     Args:
         points: Steps with their values, ascending.
         met: Whether the condition holds at each point.
-        stop: Index after the last point; the result is ``stop`` if there is no spell.
+        stop: Index after the last point; returned if the condition does not hold before it.
         holds: Function that returns whether the condition holds for a value.
     """
     start = at = stop

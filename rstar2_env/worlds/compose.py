@@ -84,7 +84,7 @@ def _join(
 ) -> Composition | None:
     """Join ``inner`` and a new, less deep expression over ``text``, by ``+`` or a binary function.
 
-    The order of the two is random; the other arguments are those of ``compose``.
+    Which of the two expressions stands first is random. For the other arguments see ``compose``.
     """
     other = compose(text, int(rng.integers(depth)), pool, longest, rng)
     if other is None:

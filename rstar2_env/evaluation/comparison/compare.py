@@ -435,7 +435,7 @@ def number(value: float, *, signed: bool = False) -> str:
 
 
 def interval_text(interval: Interval) -> str:
-    """Format the interval of a difference as low and high end; a dash if there is no interval, or both ends are 0."""
+    """Format the low and high end of a difference's interval; a dash if the interval is missing or both ends are 0."""
     if not math.isfinite(interval.low) or interval.low == interval.high == 0:
         return NOTHING  # resamples of differences that are all 0 say nothing about the uncertainty
     return f"{interval.low:+.3f}, {interval.high:+.3f}"
