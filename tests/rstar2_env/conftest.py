@@ -84,6 +84,8 @@ def no_thread_left() -> Iterator[None]:
 
     EchoEnv.made.clear()
     EchoEnv.gate.clear()
+    before = set(threading.enumerate())  # a test without this fixture can have left threads of its own
     yield
     EchoEnv.gate.set()
-    assert not [t for t in threading.enumerate() if t.name.startswith("rstar2-env")], "a thread of a player is left"
+    left = [t for t in set(threading.enumerate()) - before if t.name.startswith("rstar2-env")]
+    assert not left, "a thread of a player is left"
