@@ -9,32 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 
-from rstar2_env.verification.compare.conditions.agreement import remarks_agree
-from rstar2_env.verification.compare.ends import is_infinite
+from rstar2_env.verification.compare.conditions import remarks_agree
 from rstar2_env.verification.compare.equality import Rules, all_of, place, same_expression
-from rstar2_env.verification.compare.labels import (
-    align_arguments,
-    by_label,
-    distinct_labels,
-    is_axis,
-    subscripts_differ,
-)
-from rstar2_env.verification.compare.linear import along_axes, components
 from rstar2_env.verification.compare.quantities import ASKS_RESIDUE, same_in_base, same_quantity, same_ratio, same_words
-from rstar2_env.verification.compare.realset import read_set, same_set
-from rstar2_env.verification.compare.relations import linear_steps, same_equation, same_relation, solves
-from rstar2_env.verification.compare.renaming import renamings
+from rstar2_env.verification.compare.relations import (
+    linear_steps,
+    read_set,
+    same_equation,
+    same_relation,
+    same_set,
+    solves,
+)
 from rstar2_env.verification.compare.structure import (
     Item,
+    align_arguments,
+    along_axes,
     as_sequence,
+    by_label,
+    components,
+    distinct_labels,
     exact_side,
     expand_signs,
     group_by_labels,
     has_signs,
     is_applied,
+    is_axis,
     items_of,
+    subscripts_differ,
     sum_of_labels,
     without_condition,
 )
@@ -57,7 +60,8 @@ from rstar2_env.verification.read.nodes import (
     walk,
     whole,
 )
-from rstar2_env.verification.read.normal import as_quantity
+from rstar2_env.verification.read.normal import as_quantity, is_parametric, role
+from rstar2_env.verification.values.evaluate import is_infinite
 
 MAX_ITEMS = 200
 """Maximum length of lists whose items are compared by value, in any order; in longer lists, the canonical texts of the
@@ -400,3 +404,41 @@ def _without_constant(node: Node) -> Node | None:
     inner = rest[0] if len(rest) == 1 else Apply("add", rest)
     names = symbols(inner)
     return inner if names and constants[0].name not in names and all(name[0].islower() for name in names) else None
+
+
+def renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
+    """Return copies of an answer with its parameters renamed to those of the gold answer, in each allowed way.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer.
+        rules: The rules of the comparison; the lenient rules allow every variable to be renamed, the strict ones
+            only parameters: ``n`` in ``n pi``, constants of integration, letters in tuples.
+    """
+    if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
+        return []  # a single variable is the answer itself, not a parameter that may be renamed
+    one, other = _value_symbols(gold), _value_symbols(answer)
+    only_gold, only_answer = sorted(one - other), sorted(other - one)
+    parametric = not rules.strict or is_parametric(gold, answer)
+    found: list[Node] = []
+    if only_gold and len(only_gold) == len(only_answer) <= 3:
+        for order in permutations(only_gold):
+            names = dict(zip(only_answer, order, strict=True))
+            if parametric or all(_same_role(to, gold, name, answer) for name, to in names.items()):
+                found.append(rename(answer, names))
+    elif not only_gold and not only_answer:
+        shared = sorted(name for name in one if role(name, gold) == "constant" == role(name, answer))
+        if 2 <= len(shared) <= 3:
+            for order in list(permutations(shared))[1:]:
+                found.append(rename(answer, dict(zip(shared, order, strict=True))))
+    return found
+
+
+def _same_role(name: str, gold: Node, other: str, answer: Node) -> bool:
+    one = role(name, gold)
+    return one is not None and one == role(other, answer)
+
+
+def _value_symbols(node: Node) -> frozenset[str]:
+    """Return the variables in the values of an answer, without those in its labels."""
+    return frozenset[str]().union(*(symbols(item.value) for item in items_of(without_condition(node))))

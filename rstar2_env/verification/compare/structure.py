@@ -1,14 +1,15 @@
-"""Splits an answer into its parts: labels, conditions, items, plus-minus signs.
+"""Splits an answer into its parts: labels, conditions, items, plus-minus signs, entries of vectors.
 
 Covered: ``x = 7`` is 7 under the label x; ``a = 2, b = 3`` are labelled items; the values in ``x = 1, 2`` share a
-label; a chain ``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not covered: comparing the parts (see
-``answers``).
+label; a chain ``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values; ``c (1, 2) + (3, 4)`` has two entries. Not
+covered: comparing the parts (see ``answers``).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from math import prod
 
@@ -26,8 +27,10 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
+    children,
     key,
     rebuild,
+    replace_symbols,
     symbols,
     walk,
 )
@@ -301,3 +304,134 @@ def as_sequence(node: Node) -> tuple[Node, ...] | None:
     if isinstance(node, BracketGroup) and node.open in ("(", "[", "<"):
         return node.items
     return None
+
+
+INDICES = frozenset("ijklmn")
+"""Letters that are indices when they are subscripts, so that another letter may replace them."""
+
+
+def distinct_labels(items: list[Item]) -> bool:
+    """Return whether there are several items, and each has a label that differs from the other labels."""
+    labels = [key(item.label) for item in items if item.label is not None]
+    return len(labels) == len(items) == len(set(labels)) and len(labels) > 1
+
+
+def by_label(label: Node | None, items: list[Item]) -> list[Item]:
+    """Sort items whose labels are distinct variables (``y = -4, x = 3``); return other items unchanged.
+
+    The order is that of the tuple ``label`` if it has the same variables, otherwise alphabetical.
+    """
+    if not distinct_labels(items) or not all(isinstance(item.label, Sym) for item in items):
+        return items
+    names = [key(item) for item in label.items] if isinstance(label, BracketGroup) else []
+    labels = [key(item.label) for item in items if item.label is not None]
+    order = names if set(names) == set(labels) else sorted(labels)
+    return sorted(items, key=lambda item: order.index(key(item.label or Sym(""))))
+
+
+def is_axis(label: Node) -> bool:
+    """Return whether a label is a coordinate (x, y or z)."""
+    return isinstance(label, Sym) and label.name in ("x", "y", "z")
+
+
+def subscripts_differ(gold: Node, answer: Node) -> bool:
+    """Return whether two labels differ only in a subscript (``u_x``, ``u_y``) that is not an index (``a_n``)."""
+    if not isinstance(gold, Sym) or not isinstance(answer, Sym):
+        return False
+    one, _, index = gold.name.partition("_")
+    other, _, other_index = answer.name.partition("_")
+    return one == other and bool(index and other_index) and not (index in INDICES and other_index in INDICES)
+
+
+def align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
+    """Return the renaming that turns an answer's label ``f(z)`` into the gold's ``f(x)``; ``None`` for other labels."""
+    match gold, answer:
+        case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
+            pairs = zip(one, other, strict=True)
+            names = [
+                (right.name, left.name) for left, right in pairs if isinstance(left, Sym) and isinstance(right, Sym)
+            ]
+            return dict(names) if len(names) == len(one) else None
+        case Sym(name=one), Sym(name=other) if one[:-1] == other[:-1] and one[-2:-1] == "_":
+            return {other[-1]: one[-1]} if one[-1] in INDICES and other[-1] in INDICES else None
+        case _:
+            return None
+
+
+MAX_PRODUCT = 64
+"""Largest number of entries of a product of two matrices that is computed."""
+
+
+def components(node: Node) -> tuple[Node, ...] | None:
+    """Return the entries of a vector or matrix expression as separate expressions; ``None`` for other expressions.
+
+    ``c (1, 2) + (3, 4)`` has the entries ``c 1 + 3`` and ``c 2 + 4``. Products of matrices are computed; products of
+    two vectors are not supported.
+    """
+    match node:
+        case Matrix() | BracketGroup(open="(" | "<" | "["):
+            return children(node)
+        case Apply(op="add", args=args):
+            vectors = [part for arg in args if (part := components(arg)) is not None]
+            if len(vectors) != len(args) or len({len(vector) for vector in vectors}) != 1:
+                return None
+            return tuple(Apply("add", column) for column in zip(*vectors, strict=True))
+        case Apply(op="mul", args=(Matrix(rows=left), Matrix(rows=right))) if (
+            len(left[0]) == len(right) and len(left) * len(right[0]) <= MAX_PRODUCT
+        ):
+            return tuple(_dot(row, column) for row in left for column in zip(*right, strict=True))
+        case Apply(op="neg" | "mul" | "div" as op, args=args):
+            found = [(at, entries) for at, arg in enumerate(args) if (entries := components(arg)) is not None]
+            if len(found) != 1 or (op == "div" and found[0][0] == 1):
+                return None
+            ((at, entries),) = found
+            return tuple(Apply(op, (*args[:at], entry, *args[at + 1 :])) for entry in entries)
+        case _:
+            return None
+
+
+_AXES = (("hat i", "hat j", "hat k"), ("#i", "j", "k"))
+
+
+def along_axes(node: Node, length: int) -> tuple[Node, ...] | None:
+    """Return the entries of a sum of multiples of unit vectors, such as ``2 i - j + 3 k``; ``None`` for other nodes.
+
+    Args:
+        node: The expression.
+        length: Expected number of entries.
+    """
+    names = set(map(_axis_name, walk(node)))
+    axes = next((axes[:length] for axes in _AXES if names.intersection(axes[1:])), None)
+    if axes is None or not 2 <= length <= 3:
+        return None
+    terms = node.args if isinstance(node, Apply) and node.op == "add" else (node,)
+
+    def along(part: Node, axis: str) -> Node:
+        def change(inner: Node) -> Node | None:
+            name = _axis_name(inner)
+            return Num(Fraction(name == axis)) if name in axes else None
+
+        return rebuild(part, change)
+
+    if any(sum(name in axes for name in map(_axis_name, walk(term))) != 1 for term in terms):
+        return None
+    return tuple(along(node, axis) for axis in axes)
+
+
+def _axis_name(node: Node) -> str:
+    return "#i" if node == Const("i") else node.name if isinstance(node, Sym) else ""
+
+
+def with_identity(node: Node, other: Node) -> Node:
+    """Replace ``I`` and ``I_n`` in a node by the identity matrix if the other node has a square matrix (of size n)."""
+    grids = [part.rows for part in walk(other) if isinstance(part, Matrix) and len(part.rows) == len(part.rows[0]) > 1]
+    if not grids or any(isinstance(part, Matrix) for part in walk(node)):
+        return node
+    size = len(grids[0])
+    rows = tuple(tuple(Num(Fraction(row == column)) for column in range(size)) for row in range(size))
+    return replace_symbols(node, dict.fromkeys(("I", f"I_{size}"), Matrix(rows)))
+
+
+def _dot(row: tuple[Node, ...], column: tuple[Node, ...]) -> Node:
+    terms = tuple(Apply("mul", (one, other)) for one, other in zip(row, column, strict=True))
+    return terms[0] if len(terms) == 1 else Apply("add", terms)

@@ -134,6 +134,24 @@ def is_braced(node: Node) -> bool:
     return isinstance(node, BracketGroup) and node.open == "\\{"
 
 
+def is_interval(node: Node) -> bool:
+    """Return whether a node is a pair in round or square brackets, or a union of such pairs."""
+    if isinstance(node, Apply) and node.op == "union":
+        return all(map(is_interval, node.args))
+    return isinstance(node, BracketGroup) and node.open in ("(", "[") and len(node.items) == 2
+
+
+def negative(node: Node) -> Node:
+    """Return a node with the opposite sign."""
+    if isinstance(node, Num):
+        return Num(-node.value, node.decimals)
+    if isinstance(node, Quantity):
+        return Quantity(negative(node.value), node.unit)
+    if isinstance(node, Given):
+        return Given(negative(node.body), node.condition)
+    return Apply("neg", (node,))
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below a node."""
     match node:

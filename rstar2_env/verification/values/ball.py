@@ -1,16 +1,21 @@
 """Values of expressions: exact fractions, and balls (real or complex intervals) that contain the true value.
 
-This is a thin layer over the ball arithmetic of FLINT. Two balls that do not overlap belong to different numbers, so a
-single evaluation can refute an equality. ``Evaluator`` sets the precision in FLINT's context; since the precision is
-bounded, so is the cost of every operation. Not covered: trees (see ``evaluate``).
+This is a thin layer over the ball arithmetic of FLINT, with elementary functions, sums, products, powers and roots. Two
+balls that do not overlap belong to different numbers, so a single evaluation can refute an equality. ``Evaluator`` sets
+the precision in FLINT's context; since the precision is bounded, so is the cost of every operation. Over the reals, odd
+roots of negative numbers are real. Over the complex numbers, powers are principal values. Not covered: trees (see
+``evaluate``).
 """
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from flint import acb, arb, fmpq
+from flint import acb, arb, fmpq, fmpz
 
 Complex: TypeAlias = acb
 Real: TypeAlias = Fraction | arb
@@ -148,3 +153,275 @@ def middle(value: Real) -> Fraction:
         raise TooLargeError
     exact = value.mid().fmpq()
     return Fraction(int(exact.p), int(exact.q))
+
+
+def exp(value: Value) -> Value:
+    """Return the exponential of a value."""
+    return over_complex("exp", value) if isinstance(value, acb) else REAL["exp"](value)
+
+
+def complex_log(value: acb) -> acb:
+    """Return the principal logarithm of a complex value.
+
+    Raises:
+        VagueError: The ball contains zero, or crosses the branch cut, so that the argument (angle) is not known.
+    """
+    if contains_zero(value) or (sign(value.real) in (-1, None) and sign(value.imag) is None):
+        raise VagueError
+    return known(value.log())
+
+
+def floor(value: Value) -> Value:
+    """Return the floor of a value."""
+    if isinstance(value, acb):
+        raise UndefinedError
+    return Fraction(value.__floor__() if isinstance(value, Fraction) else floor_of(value))
+
+
+def over_complex(name: str, value: acb) -> Value:
+    """Return the value of a function at a complex number.
+
+    Args:
+        name: Name of the function, as trees use it.
+        value: The value.
+
+    Raises:
+        UndefinedError: The function is implemented only over the reals.
+    """
+    check_argument(value.real)
+    check_argument(value.imag)
+    if name not in COMPLEX:
+        raise UndefinedError
+    found: Value = known(COMPLEX[name](value))
+    return found
+
+
+COMPLEX: dict[str, Callable[[acb], Any]] = {
+    **{"exp": acb.exp, "sin": acb.sin, "cos": acb.cos, "tan": acb.tan},
+    **{"ln": complex_log, "log": complex_log, "arg": acb.arg},
+}
+"""Functions of one complex value, by the name that the tree uses."""
+
+
+def certain_sign(value: Real) -> int:
+    """Return the sign of a value.
+
+    Raises:
+        VagueError: The ball contains zero and other numbers.
+    """
+    direction = sign(value)
+    if direction is None:
+        raise VagueError
+    return direction
+
+
+def _positive(value: Real) -> bool:
+    return certain_sign(value) > 0
+
+
+def _within(value: Real) -> bool:
+    """Whether a value lies between -1 and 1."""
+    return magnitude(value) == 1 or _positive(1 - magnitude(value))
+
+
+def _function(
+    method: Callable[[arb], arb],
+    exact: tuple[int, int] | None = None,
+    domain: Callable[[Real], bool] = lambda value: True,
+    *,
+    grows: bool = False,
+) -> Callable[[Real], Real]:
+    """Return a function of one real value.
+
+    Args:
+        method: Computes the function of a ball.
+        exact: The only rational argument at which the function is rational, and its value there.
+        domain: Returns whether an argument is in the domain of the function.
+        grows: Whether the cost grows with the argument; if so, large arguments are refused.
+    """
+
+    def function(value: Real) -> Real:
+        if exact is not None and value == exact[0]:
+            return Fraction(exact[1])
+        if not domain(value):
+            raise UndefinedError
+        ball = to_ball(value)
+        return known(method(check_argument(ball) if grows else ball))
+
+    return function
+
+
+def _reciprocal(name: str) -> Callable[[Real], Real]:
+    """Return the function of ``REAL`` with this name, applied to the reciprocal of its argument."""
+
+    def function(value: Real) -> Real:
+        if value == 0:
+            raise UndefinedError
+        return REAL[name](1 / value if isinstance(value, Fraction) else known(1 / value))
+
+    return function
+
+
+def _nonzero(value: Real) -> bool:
+    return value != 0
+
+
+def _argument(value: Real) -> Real:
+    if not (direction := certain_sign(value)):
+        raise UndefinedError
+    return Fraction(0) if direction > 0 else arb.pi()
+
+
+REAL: dict[str, Callable[[Real], Real]] = {
+    "exp": _function(arb.exp, (0, 1), grows=True),
+    "ln": _function(arb.log, (1, 0), _positive),
+    "sin": _function(arb.sin, (0, 0), grows=True),
+    "cos": _function(arb.cos, (0, 1), grows=True),
+    "tan": _function(arb.tan, (0, 0), grows=True),
+    "cot": _function(arb.cot, None, _nonzero, grows=True),
+    "sec": _function(arb.sec, (0, 1), grows=True),
+    "csc": _function(arb.csc, None, _nonzero, grows=True),
+    "sinh": _function(arb.sinh, (0, 0), grows=True),
+    "cosh": _function(arb.cosh, (0, 1), grows=True),
+    "tanh": _function(arb.tanh, (0, 0), grows=True),
+    "coth": _function(arb.coth, None, _nonzero, grows=True),
+    "sech": _function(arb.sech, (0, 1), grows=True),
+    "csch": _function(arb.csch, None, _nonzero, grows=True),
+    "asin": _function(arb.asin, (0, 0), _within),
+    "acos": _function(arb.acos, (1, 0), _within),
+    "atan": _function(arb.atan, (0, 0)),
+    "acot": _function(lambda x: arb.pi() / 2 - x.atan()),
+    "asec": _reciprocal("acos"),
+    "acsc": _reciprocal("asin"),
+    "asinh": _function(arb.asinh, (0, 0)),
+    "acosh": _function(arb.acosh, (1, 0), lambda x: x == 1 or _positive(x - 1)),
+    "atanh": _function(arb.atanh, (0, 0), lambda x: _positive(1 - magnitude(x))),
+    "sgn": lambda x: Fraction(certain_sign(x)),
+    "arg": _argument,
+}
+"""Functions of one real value, by the name that the tree uses. Each raises ``UndefinedError`` outside its domain."""
+
+
+class Arithmetic:
+    """Adds, multiplies and divides values, and takes powers and roots.
+
+    Args:
+        over_complex: Whether to compute over the complex numbers, or over the reals.
+    """
+
+    def __init__(self, *, over_complex: bool = False) -> None:
+        self.over_complex = over_complex
+
+    def add(self, left: Value, right: Value) -> Value:
+        """Return the sum of two values."""
+        return _both(operator.add, left, right)
+
+    def multiply(self, left: Value, right: Value) -> Value:
+        """Return the product of two values."""
+        return _both(operator.mul, left, right)
+
+    def divide(self, left: Value, right: Value) -> Value:
+        """Return the quotient of two values."""
+        if right == 0:
+            raise UndefinedError
+        return _both(operator.truediv, left, right)
+
+    def power(self, base: Value, exponent: Value) -> Value:
+        """Return ``base`` to the power ``exponent``."""
+        if isinstance(exponent, Fraction):
+            if exponent.denominator == 1:
+                return self._whole_power(base, exponent.numerator)
+            return self._root_power(base, exponent)
+        if isinstance(base, acb) or isinstance(exponent, acb):
+            if base == 0:
+                raise UndefinedError
+            return self._complex_power(base, exponent)
+        return self._real_power(base, exponent, odd=False)
+
+    def _whole_power(self, base: Value, exponent: int) -> Value:
+        if exponent == 0 and not isinstance(base, Fraction):
+            return Fraction(1)
+        if isinstance(base, Fraction):
+            if base == 0 and exponent <= 0:
+                raise UndefinedError  # 0^0 as well
+            bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+            if bits * abs(exponent) <= 20_000 or base in (0, 1, -1):
+                return bounded(base**exponent)
+            base = to_ball(base)
+        if abs(exponent) > 1 << 40:
+            raise TooLargeError
+        if contains_zero(base):
+            if exponent < 0:
+                raise VagueError
+            radius = arb(0, to_ball(magnitude(base)).abs_upper() ** exponent)  # arb has no power of a ball around zero
+            return acb(radius, radius) if isinstance(base, acb) else radius
+        return known(base**exponent)  # type: ignore[type-var]  # one kind or the other
+
+    def _root_power(self, base: Value, exponent: Fraction) -> Value:
+        """Return a power with a fractional exponent."""
+        if isinstance(base, acb):
+            return self._complex_power(base, exponent)
+        if base == 0 and isinstance(base, Fraction) and exponent > 0:
+            return Fraction(0)
+        return self._real_power(base, exponent, odd=bool(exponent.denominator % 2))
+
+    def _real_power(self, base: Real, exponent: Real, *, odd: bool) -> Value:
+        """Return a power of a real number; if ``odd`` is true, the root of a negative number is real."""
+        direction = certain_sign(base)
+        if direction == 0:
+            raise UndefinedError
+        if direction > 0:
+            return self._positive_power(base, exponent)
+        if self.over_complex:
+            return self._complex_power(base, exponent)
+        if not odd:
+            raise UndefinedError
+        positive = self._positive_power(-base, exponent)
+        return -positive if isinstance(exponent, Fraction) and exponent.numerator % 2 else positive
+
+    def _positive_power(self, base: Real, exponent: Real) -> Value:
+        if isinstance(exponent, Fraction):
+            if isinstance(base, Fraction) and exponent.denominator <= 64:
+                top = _exact_root(base.numerator, exponent.denominator)
+                bottom = _exact_root(base.denominator, exponent.denominator)
+                if top is not None and bottom is not None:
+                    return self._whole_power(Fraction(top, bottom), exponent.numerator)
+            if exponent == Fraction(1, 2):
+                return known(to_ball(base).sqrt())
+        return exp(self.multiply(REAL["ln"](base), exponent))
+
+    def _complex_power(self, base: Value, exponent: Value) -> Value:
+        return exp(complex_log(to_complex(base)) * to_complex(exponent))
+
+    def root(self, value: Value, index: Value) -> Value:
+        """Return the root of ``value`` with the given index. An odd root of a negative real number is always real."""
+        if not isinstance(index, Fraction) or index == 0:
+            return self.power(value, self.divide(Fraction(1), index))
+        odd = index.denominator == 1 and index.numerator % 2 == 1
+        if odd and not isinstance(value, acb) and certain_sign(value) < 0:
+            return -self.root(-value, index)
+        return self._root_power(value, 1 / index) if index != 1 else value
+
+
+def _both(operation: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
+    """Apply an operation to two values; if they differ in kind (exact, real, complex), convert one of them."""
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        return bounded(operation(left, right))
+    if isinstance(left, acb) or isinstance(right, acb):
+        pair: acb = operation(to_complex(left), to_complex(right))
+        return known(pair)
+    ball: arb = operation(to_ball(left), to_ball(right))
+    return known(ball)
+
+
+def _exact_root(number: int, index: int) -> int | None:
+    """Return the root of a non-negative integer if it is an integer; else ``None``."""
+    if number < 2:
+        return number
+    if index == 2:
+        root = math.isqrt(number)
+        return root if root * root == number else None
+    if number.bit_length() > 2_000:
+        return None
+    root = int(fmpz(number).root(index))
+    return root if root**index == number else None

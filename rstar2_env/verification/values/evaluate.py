@@ -28,15 +28,22 @@ from rstar2_env.verification.read.nodes import (
     Sym,
     symbols,
 )
-from rstar2_env.verification.values import functions
-from rstar2_env.verification.values.arithmetic import Arithmetic
 from rstar2_env.verification.values.ball import (
+    REAL,
+    Arithmetic,
+    Complex,
+    NoValueError,
     TooLargeError,
     UndefinedError,
     UnsupportedError,
     Value,
     bounded,
+    certain_sign,
+    exp,
+    floor,
     magnitude,
+    middle,
+    over_complex,
     to_complex,
 )
 
@@ -143,17 +150,17 @@ class Evaluator(Arithmetic):
     def _apply(self, op: str, args: tuple[Node, ...]) -> Value:
         if op in OPERATIONS:
             return OPERATIONS[op](self, args)
-        if op not in functions.REAL or len(args) != 1:
+        if op not in REAL or len(args) != 1:
             raise UnsupportedError(op)
         argument = self.value(args[0])
         if isinstance(argument, acb):
-            return functions.over_complex(op, argument)
+            return over_complex(op, argument)
         try:
-            return functions.REAL[op](argument)
+            return REAL[op](argument)
         except UndefinedError:
             if not self.over_complex:
                 raise
-            return functions.over_complex(op, to_complex(argument))
+            return over_complex(op, to_complex(argument))
 
     def _big(self, node: Big) -> Value:
         if node.kind not in ("sum", "prod") or node.lower is None or node.upper is None or not node.variable:
@@ -188,7 +195,7 @@ def _power(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     if isinstance(base, Const) and base.name == "e" and not calc.over_complex:
         real = calc.value(exponent)
         if not isinstance(real, Fraction) or real.denominator != 1:
-            return functions.exp(real)
+            return exp(real)
     left, right = calc.value(base), calc.value(exponent)
     broken = isinstance(left, Fraction) and left < 0 and isinstance(right, Fraction) and right.denominator != 1
     if broken and symbols(exponent) and not calc.over_complex:
@@ -243,7 +250,7 @@ def _order(calc: Evaluator, left: Value, right: Value) -> int:
     difference = calc.add(left, -right)
     if isinstance(difference, acb):
         raise UndefinedError
-    return functions.certain_sign(difference)
+    return certain_sign(difference)
 
 
 def _extreme(direction: int) -> Operation:
@@ -261,7 +268,7 @@ def _logarithm(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     if len(args) == 2:
         return calc.divide(top, calc.value(Apply("ln", args[1:])))
     if len(args) == 1 and calc.notation.decimal_log:
-        return calc.divide(top, functions.REAL["ln"](Fraction(10)))
+        return calc.divide(top, REAL["ln"](Fraction(10)))
     return top
 
 
@@ -318,8 +325,8 @@ OPERATIONS: dict[str, Operation] = {
     "cases": _by_cases,
     "log": _logarithm,
     "lg": lambda calc, args: _logarithm(calc, (args[0], Num(Fraction(10)))),
-    "floor": lambda calc, args: functions.floor(calc.value(args[0])),
-    "ceil": lambda calc, args: -functions.floor(-calc.value(args[0])),
+    "floor": lambda calc, args: floor(calc.value(args[0])),
+    "ceil": lambda calc, args: -floor(-calc.value(args[0])),
     "gcd": lambda calc, args: Fraction(math.gcd(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
     "lcm": lambda calc, args: Fraction(math.lcm(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
     "mod": _remainder,
@@ -331,4 +338,29 @@ OPERATIONS: dict[str, Operation] = {
     "conj": _part(acb.conjugate),
     "det": _determinant,
 }
-"""Function that evaluates each operation, by name; elementary functions of one value are in ``functions``."""
+"""Function that evaluates each operation, by name; elementary functions of one value are in ``ball``."""
+
+
+INFINITY = Const("oo")
+MINUS_INFINITY = Apply("neg", (INFINITY,))
+
+
+def is_infinite(node: Node) -> bool:
+    """Return whether a node is plus or minus infinity."""
+    return node in (INFINITY, MINUS_INFINITY)
+
+
+def position(node: Node, point: Mapping[str, Fraction] | None = None) -> float | None:
+    """Return the value of an expression as a float, for sorting; ``None`` if it is not a real number.
+
+    Args:
+        node: The expression, such as an end of an interval.
+        point: Values of its variables; ``None`` if it has none.
+    """
+    if is_infinite(node):
+        return float("inf") if isinstance(node, Const) else float("-inf")
+    try:
+        value = Evaluator(point or {}, 64).value(node)
+        return None if isinstance(value, Complex) else float(middle(value))
+    except (NoValueError, TooLargeError, OverflowError):
+        return None

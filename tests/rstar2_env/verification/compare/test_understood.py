@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from rstar2_env.verification.compare.changes import without_changes
+from rstar2_env.verification.compare.understood import without_changes
 from rstar2_env.verification.read.nodes import Relation, key
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.read.vocabulary import LISTS
