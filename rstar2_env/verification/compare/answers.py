@@ -11,36 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 
+from rstar2_env.verification.compare import relations, structure
 from rstar2_env.verification.compare.conditions import remarks_agree
 from rstar2_env.verification.compare.equality import Rules, all_of, place, same_expression
 from rstar2_env.verification.compare.quantities import ASKS_RESIDUE, same_in_base, same_quantity, same_ratio, same_words
-from rstar2_env.verification.compare.relations import (
-    linear_steps,
-    read_set,
-    same_equation,
-    same_relation,
-    same_set,
-    solves,
-)
-from rstar2_env.verification.compare.structure import (
-    Item,
-    align_arguments,
-    along_axes,
-    as_sequence,
-    by_label,
-    components,
-    distinct_labels,
-    exact_side,
-    expand_signs,
-    group_by_labels,
-    has_signs,
-    is_applied,
-    is_axis,
-    items_of,
-    subscripts_differ,
-    sum_of_labels,
-    without_condition,
-)
+from rstar2_env.verification.compare.structure import Item
 from rstar2_env.verification.read.nodes import (
     Apply,
     BracketGroup,
@@ -104,14 +79,22 @@ class Comparer:
             return True
         if not remarks_agree(gold, answer, self.rules):
             return False
-        gold, answer = _as_set_of_numbers(without_condition(gold)), _as_set_of_numbers(without_condition(answer))
+        gold, answer = (
+            _as_set_of_numbers(structure.without_condition(gold)),
+            _as_set_of_numbers(structure.without_condition(answer)),
+        )
         as_sets = self._sets(gold, answer)
         if as_sets is not None:
             return as_sets
-        if isinstance(answer, BracketGroup) and answer.close == "or" and as_sequence(gold) is not None:
+        if isinstance(answer, BracketGroup) and answer.close == "or" and structure.as_sequence(gold) is not None:
             return False  # "2 or 5" is not the point (2, 5)
-        gold_items, answer_items = group_by_labels(items_of(gold)), group_by_labels(items_of(answer))
-        signs = any(has_signs(item.value) and not is_braced(item.value) for item in (*gold_items, *answer_items))
+        gold_items, answer_items = (
+            structure.group_by_labels(structure.items_of(gold)),
+            structure.group_by_labels(structure.items_of(answer)),
+        )
+        signs = any(
+            structure.has_signs(item.value) and not is_braced(item.value) for item in (*gold_items, *answer_items)
+        )
         if len(gold_items) == 1 and len(answer_items) == 1 and not signs:
             result = self._item(gold_items[0], answer_items[0])
             if result is not False:
@@ -121,9 +104,9 @@ class Comparer:
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
         """Compare lists of items. An answer without brackets is read as a tuple or set, whichever the gold is."""
         if len(gold) == 1 and not is_braced(gold[0].value):
-            sequence = as_sequence(gold[0].value)
+            sequence = structure.as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1 and not _is_half_open(gold[0].value):
-                return self._ordered(sequence, [item.value for item in by_label(gold[0].label, answer)])
+                return self._ordered(sequence, [item.value for item in structure.by_label(gold[0].label, answer)])
             if len(answer) != 1:
                 return False
             if is_braced(answer[0].value) and len(inner := _elements(answer)) == 1:
@@ -131,20 +114,20 @@ class Comparer:
             return self._item(gold[0], answer[0])
         gold_elements, answer_elements = _elements(gold), _elements(answer)
         if len(answer) == 1 and not is_braced(answer[0].value):
-            sequence = as_sequence(answer[0].value)
+            sequence = structure.as_sequence(answer[0].value)
             if sequence is not None and not is_braced(gold[0].value) and len(sequence) == len(gold_elements) > 1:
                 return self._ordered([item.value for item in gold_elements], sequence)
         labelled = self._labelled(gold_elements, answer_elements)
         if labelled is not None:
             return labelled
-        if distinct_labels(gold_elements) and not is_braced(gold[0].value):
+        if structure.distinct_labels(gold_elements) and not is_braced(gold[0].value):
             return self._ordered([item.value for item in gold_elements], [item.value for item in answer_elements])
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
         """Compare the values with equal labels; return ``None`` unless both sides have the same distinct labels."""
         one, other = ({key(item.label): item.value for item in items if item.label} for items in (gold, answer))
-        if not (distinct_labels(gold) and distinct_labels(answer)) or one.keys() != other.keys():
+        if not (structure.distinct_labels(gold) and structure.distinct_labels(answer)) or one.keys() != other.keys():
             return None
         return self._ordered(list(one.values()), [other[name] for name in one])
 
@@ -153,22 +136,27 @@ class Comparer:
         one, other = gold.value, answer.value
         if self._untrue(other):
             return False
-        if gold.label is None and answer.label is None and not symbols(one) and (stated := sum_of_labels(other)):
+        if (
+            gold.label is None
+            and answer.label is None
+            and not symbols(one)
+            and (stated := structure.sum_of_labels(other))
+        ):
             other = stated
         if gold.label is not None and answer.label is not None and key(gold.label) != key(answer.label):
-            if subscripts_differ(gold.label, answer.label) or _is_function_of(gold.label, answer.label):
+            if structure.subscripts_differ(gold.label, answer.label) or _is_function_of(gold.label, answer.label):
                 return False
-            renamed = align_arguments(gold.label, answer.label)
+            renamed = structure.align_arguments(gold.label, answer.label)
             if renamed is not None:
                 other = rename(other, renamed)
-            elif is_axis(gold.label) and is_axis(answer.label) and gold.label != answer.label:
+            elif structure.is_axis(gold.label) and structure.is_axis(answer.label) and gold.label != answer.label:
                 # y = 2 and x = 2 are different lines; y = x + 1 and x = y - 1 are the same line.
                 return self._equation(Relation(("=",), (gold.label, one)), Relation(("=",), (answer.label, other)))
         result = self.values(one, other)
         if result is False and gold.label is not None and isinstance(other, Relation):
             return self._equation(Relation(("=",), (gold.label, one)), other)
-        if result is False and gold.label is not None and answer.label is None and not is_applied(gold.label):
-            return solves(Relation(("=",), (gold.label, one)), other)
+        if result is False and gold.label is not None and answer.label is None and not structure.is_applied(gold.label):
+            return relations.solves(Relation(("=",), (gold.label, one)), other)
         if result is False and answer.label is not None and isinstance(one, Relation):
             return self._equation(one, Relation(("=",), (answer.label, other)))
         return result
@@ -182,18 +170,18 @@ class Comparer:
         return any(self.values(one, other) is self.values(other, one) is False for one, other in pairwise(node.sides))
 
     def _equation(self, gold: Relation, answer: Relation) -> bool | None:
-        return same_equation(gold, answer, self.rules, self._ordered)
+        return relations.same_equation(gold, answer, self.rules, self._ordered)
 
     def values(self, gold: Node, answer: Node) -> bool | None:
         """Compare two values, such as items of two lists."""
         if key(gold) == key(answer):
             return True
-        gold, answer = without_condition(gold), without_condition(answer)
+        gold, answer = structure.without_condition(gold), structure.without_condition(answer)
         if isinstance(gold, Relation) and gold.ops[-1:] == ("~",) and self.values(gold.sides[-1], answer):
             return True  # gold "cos 3 ~ -0.99", answer "-0.99"
-        gold, _ = exact_side(gold)
+        gold, _ = structure.exact_side(gold)
         rounded = isinstance(answer, Relation) and "~" in answer.ops
-        answer, others = exact_side(answer)
+        answer, others = structure.exact_side(answer)
         if any(key(side) == key(answer) or (rounded and _is_other_integer(side, answer)) for side in others):
             return False  # such as "1 = 1" or "7 ~ 8"
         gold, answer = as_quantity(gold, answer), as_quantity(answer, gold, bare=isinstance(gold, Num))
@@ -211,7 +199,7 @@ class Comparer:
         if is_infinite(gold) or is_infinite(answer):
             return key(gold) == key(answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
-            return same_relation(gold, answer, self.rules, self._ordered)
+            return relations.same_relation(gold, answer, self.rules, self._ordered)
         if isinstance(gold, Apply) and gold.op == "pmod":
             return self._congruent(gold, answer)
         if isinstance(answer, Apply) and answer.op == "pmod" and whole(gold) in range(whole(answer.args[1]) or 0):
@@ -234,7 +222,7 @@ class Comparer:
                 return False
             answer = answer.args[0]
         elif len(names := symbols(answer)) == 1 and not symbols(gold):
-            if (steps := linear_steps(answer, min(names))) is None:
+            if (steps := relations.linear_steps(answer, min(names))) is None:
                 return False
             width = Apply("add", (steps[1], Apply("neg", (steps[0],))))
             if same_expression(Apply("abs", (width,)), modulus, Rules()) is not True:
@@ -254,7 +242,7 @@ class Comparer:
                 return all_of([self._ordered(one, other) for one, other in pairs])
             if self.rules.strict:
                 return False
-        one_sequence, other_sequence = as_sequence(gold), as_sequence(answer)
+        one_sequence, other_sequence = structure.as_sequence(gold), structure.as_sequence(answer)
         if one_sequence is None or other_sequence is None:
             return self._componentwise(gold, answer)
         if isinstance(gold, BracketGroup) and isinstance(answer, BracketGroup) and not _brackets_agree(gold, answer):
@@ -263,13 +251,13 @@ class Comparer:
 
     def _componentwise(self, gold: Node, answer: Node) -> bool | None:
         """Compare, entry by entry, vectors and matrices written as sums and multiples: ``c (1, 2) + (3, 4)``."""
-        one, other = components(gold), components(answer)
+        one, other = structure.components(gold), structure.components(answer)
         if (one is None and other is None) or (one and other and _has_grid(gold) != _has_grid(answer)):
             return None if one is None else False
         if one is not None and other is None:
-            other = along_axes(answer, len(one))
+            other = structure.along_axes(answer, len(one))
         elif one is None and other is not None:
-            one = along_axes(gold, len(other))
+            one = structure.along_axes(gold, len(other))
         if one is None or other is None or len(one) != len(other):
             return False
         return self._ordered(one, other)
@@ -324,16 +312,16 @@ class Comparer:
 
     def _sets(self, gold: Node, answer: Node) -> bool | None:
         """Compare as sets of real numbers; return ``None`` unless at least one side can only be read as a set."""
-        one, other = read_set(gold), read_set(answer)
+        one, other = relations.read_set(gold), relations.read_set(answer)
         if one is None and other is None:
             return None
-        one = one if one is not None else read_set(gold, as_set=True)
-        other = other if other is not None else read_set(answer, as_set=True)
+        one = one if one is not None else relations.read_set(gold, as_set=True)
+        other = other if other is not None else relations.read_set(answer, as_set=True)
         if one is None or other is None:
             return False if isinstance(gold, Num) or isinstance(answer, Num) else None  # a number is not a set
         if one.variable is not None and other.variable is not None and one.variable != other.variable:
             return None if _is_comparison(gold) and _is_comparison(answer) else False
-        return same_set(one, other, self.values)
+        return relations.same_set(one, other, self.values)
 
 
 def _as_set_of_numbers(node: Node) -> Node:
@@ -355,7 +343,7 @@ def _is_half_open(node: Node) -> bool:
 
 
 def _expand(items: list[Item]) -> list[Item]:
-    return [Item(item.label, value) for item in items for value in expand_signs(item.value)]
+    return [Item(item.label, value) for item in items for value in structure.expand_signs(item.value)]
 
 
 def _is_other_integer(one: Node, other: Node) -> bool:
@@ -415,7 +403,9 @@ def renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
         rules: The rules of the comparison; the lenient rules allow every variable to be renamed, the strict ones
             only parameters: ``n`` in ``n pi``, constants of integration, letters in tuples.
     """
-    if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
+    if rules.strict and any(
+        isinstance(item.value, Sym) for item in structure.items_of(structure.without_condition(answer))
+    ):
         return []  # a single variable is the answer itself, not a parameter that may be renamed
     one, other = _value_symbols(gold), _value_symbols(answer)
     only_gold, only_answer = sorted(one - other), sorted(other - one)
@@ -441,4 +431,6 @@ def _same_role(name: str, gold: Node, other: str, answer: Node) -> bool:
 
 def _value_symbols(node: Node) -> frozenset[str]:
     """Return the variables in the values of an answer, without those in its labels."""
-    return frozenset[str]().union(*(symbols(item.value) for item in items_of(without_condition(node))))
+    return frozenset[str]().union(
+        *(symbols(item.value) for item in structure.items_of(structure.without_condition(node)))
+    )

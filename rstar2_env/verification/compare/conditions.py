@@ -23,17 +23,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from rstar2_env.verification.compare import symbolic
+from rstar2_env.verification.compare import relations, symbolic
 from rstar2_env.verification.compare.conduct import formulas
 from rstar2_env.verification.compare.equality import Rules
-from rstar2_env.verification.compare.relations import (
-    EVERYTHING,
-    Piece,
-    complement,
-    intersection,
-    read_set,
-    same_equation,
-)
 from rstar2_env.verification.compare.structure import items_of, without_condition
 from rstar2_env.verification.compare.tidy import number
 from rstar2_env.verification.read import names
@@ -178,7 +170,10 @@ def _same(one: Node, other: Node) -> bool:
         return True
     if not isinstance(one, Relation) or not isinstance(other, Relation) or symbols(one) != symbols(other):
         return False
-    return same_equation(one, other, Rules(), lambda left, right: list(map(key, left)) == list(map(key, right))) is True
+    return (
+        relations.same_equation(one, other, Rules(), lambda left, right: list(map(key, left)) == list(map(key, right)))
+        is True
+    )
 
 
 _BITS = 128
@@ -188,8 +183,8 @@ _NARROW = 1e-9
 _MANY = 8
 """Widest interval in which whole numbers are checked one by one."""
 
-_FROM_ONE = (Piece(ONE, INFINITY, low_closed=True, high_closed=False),)
-_FROM_ZERO = (Piece(ZERO, INFINITY, low_closed=True, high_closed=False),)
+_FROM_ONE = (relations.Piece(ONE, INFINITY, low_closed=True, high_closed=False),)
+_FROM_ZERO = (relations.Piece(ZERO, INFINITY, low_closed=True, high_closed=False),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +198,7 @@ class Domain:
     """
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[relations.Piece, ...]
     whole: bool
 
 
@@ -220,13 +215,13 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
     occurs = any(name in symbols(value) for value in values)
     if not about and not occurs:
         return None
-    pieces: tuple[Piece, ...] = EVERYTHING
+    pieces: tuple[relations.Piece, ...] = relations.EVERYTHING
     known = [solution(node, name) for node in about]
     if name == "n" and all(part is None for part in known):
         known.append(_FROM_ONE)  # by convention, n counts from 1
     known += [_FROM_ONE for node in own if symbols(node) == {name} and _is_set(node, "N")]
     for part in (*known, *(solution(demand, name) for demand in _demands(values, name))):
-        together = None if part is None else intersection(pieces, part)
+        together = None if part is None else relations.intersection(pieces, part)
         pieces = together if together is not None else pieces
     whole = name == "n" or any(_is_set(node, "ZN") for node in (*about, *own) if name in symbols(node))
     return Domain(name, pieces, whole) if pieces else None
@@ -242,11 +237,11 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: 
         exact: Whether the condition must hold at isolated points too.
     """
     allowed = solution(condition, domain.name)
-    left = None if allowed is None else intersection(domain.pieces, complement(allowed))
+    left = None if allowed is None else relations.intersection(domain.pieces, relations.complement(allowed))
     return left is not None and not any(_counts(piece, domain, values, exact=exact) for piece in left)
 
 
-def _counts(piece: Piece, domain: Domain, values: Sequence[Node], *, exact: bool) -> bool:
+def _counts(piece: relations.Piece, domain: Domain, values: Sequence[Node], *, exact: bool) -> bool:
     """Whether the gold answer may have values in an interval that a condition excludes.
 
     In a domain of real numbers, a very narrow interval counts only with ``exact``.
@@ -276,7 +271,7 @@ def _has_values(values: Sequence[Node], name: str, at: Fraction) -> bool:
         return False
 
 
-def solution(condition: Node, name: str) -> tuple[Piece, ...] | None:
+def solution(condition: Node, name: str) -> tuple[relations.Piece, ...] | None:
     """Return the real values of a variable for which a condition holds; ``None`` if they are not known.
 
     Args:
@@ -286,32 +281,32 @@ def solution(condition: Node, name: str) -> tuple[Piece, ...] | None:
     if symbols(condition) != {name}:
         return None
     if _is_set(condition, "ZRQ"):
-        return EVERYTHING
+        return relations.EVERYTHING
     if _is_set(condition, "N"):
         return _FROM_ZERO
-    found = read_set(condition)
+    found = relations.read_set(condition)
     if found is not None and found.variable == key(Sym(name)):
         ends = [end for piece in found.pieces for end in (piece.low, piece.high)]
         return found.pieces if None not in [position(end) for end in ends] else None
     match condition:
         case Relation(ops=("=",), sides=(Sym(), value)) if position(value) is not None:
-            return (Piece(value, value, low_closed=True, high_closed=True),)
+            return (relations.Piece(value, value, low_closed=True, high_closed=True),)
         case Relation(ops=ops, sides=sides) if set(ops) <= INEQUALITIES:
             steps = zip(ops, pairwise(sides), strict=True)
-            return intersection(*(_solved(op, *pair, name) for op, pair in steps if any(map(symbols, pair))))
+            return relations.intersection(*(_solved(op, *pair, name) for op, pair in steps if any(map(symbols, pair))))
         case _:
             return None
 
 
-def _solved(op: str, left: Node, right: Node, name: str) -> tuple[Piece, ...] | None:
+def _solved(op: str, left: Node, right: Node, name: str) -> tuple[relations.Piece, ...] | None:
     """Solve one inequality: with ``read_set`` if the variable already stands alone on one side, else with SymPy."""
-    simple = read_set(Relation((op,), (left, right)))
+    simple = relations.read_set(Relation((op,), (left, right)))
     if simple is not None and simple.variable == key(Sym(name)):
         return simple.pieces
     found = symbolic.solved(op, left, right, name)
     if found is None:
         return None
-    return tuple(Piece(_end(low), _end(high), *closed) for low, high, *closed in found)
+    return tuple(relations.Piece(_end(low), _end(high), *closed) for low, high, *closed in found)
 
 
 def _end(value: float) -> Node:
@@ -424,20 +419,20 @@ def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
     tree = trees[0]
     joined = isinstance(tree, BracketGroup) and not tree.open and tree.close != "or"
     parts: Iterable[Node] = tree.items if joined and isinstance(tree, BracketGroup) else (tree,)
-    relations: list[Relation | BracketGroup] = []
+    found: list[Relation | BracketGroup] = []
     for part in parts:
         if isinstance(part, Relation) or (isinstance(part, BracketGroup) and part.close == "or"):
-            relations.append(part)
+            found.append(part)
         elif not isinstance(part, Sym):
             return None  # such as "for 5"
     letters = [Sym(name) for name in sorted(symbols(tree))]
-    if len(letters) > 1 and relations and words & _ADJECTIVES:
+    if len(letters) > 1 and found and words & _ADJECTIVES:
         return None
     said = [relation for letter in letters for relation in _of_words(letter, words)]
-    if not (relations or said or members):
+    if not (found or said or members):
         return None  # such as "for x"
     declared = [Relation(("in",), (Sym(name), Const(kind))) for name, kind in members if name.isalnum()]
-    return (*declared, *said, *relations)
+    return (*declared, *said, *found)
 
 
 def _of_words(letter: Sym, words: set[str]) -> Iterable[Relation]:

@@ -20,22 +20,7 @@ from functools import lru_cache
 
 from rstar2_env.verification.compare.plain import PlainNumber, is_close, scaled
 from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, key, replace_symbols, symbols, walk, whole
-from rstar2_env.verification.values.ball import (
-    Complex,
-    NoValueError,
-    TooLargeError,
-    UndefinedError,
-    UnsupportedError,
-    VagueError,
-    Value,
-    contains_zero,
-    middle,
-    sign,
-    size_exponent,
-    to_ball,
-    to_complex,
-    width_exponent,
-)
+from rstar2_env.verification.values import ball
 from rstar2_env.verification.values.evaluate import Evaluator, Notation, position
 
 Same = Callable[[Node, Node], bool | None]
@@ -50,6 +35,12 @@ def all_of(results: Iterable[bool | None]) -> bool | None:
             return False
         unknown = unknown or result is None
     return None if unknown else True
+
+
+def any_of(results: Iterable[bool | None]) -> bool | None:
+    """Return ``True`` if any result is ``True``, else ``None`` if any is ``None``, else ``False``."""
+    none = all_of(None if result is None else not result for result in results)
+    return None if none is None else not none
 
 
 LOW_BITS = 64
@@ -95,13 +86,11 @@ def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
     """
     if key(gold) == key(answer):
         return True
-    unknown = False
-    for notation in _notations(gold, answer):
-        result = _same_under(gold, answer, rules, notation)
-        if result:
-            return True
-        unknown = unknown or result is None
-    return None if unknown else False
+    names = sorted(symbols(gold) | symbols(answer))
+    return any_of(
+        _same_function(gold, answer, names, notation) if names else _same_constant(gold, answer, rules, notation)
+        for notation in _notations(gold, answer)
+    )
 
 
 def _notations(gold: Node, answer: Node) -> list[Notation]:
@@ -127,26 +116,18 @@ def _marks(node: Node) -> set[str]:
     return found
 
 
-def _same_under(gold: Node, answer: Node, rules: Rules, notation: Notation) -> bool | None:
-    names = sorted(symbols(gold) | symbols(answer))
-    if names:
-        return _same_function(gold, answer, names, notation)
-    result = _same_constant(gold, answer, notation)
-    if result is False:
-        return _close_constant(gold, answer, rules, notation)
-    return result
-
-
-def _same_constant(gold: Node, answer: Node, notation: Notation) -> bool | None:
+def _same_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) -> bool | None:
+    result: bool | None = False
     for over_complex in (False, True) if not notation.over_complex else (True,):
         kind = replace(notation, over_complex=over_complex)
         try:
-            return _same_at(gold, answer, {}, kind, (LOW_BITS, HIGH_BITS, HUGE_BITS))
-        except UnsupportedError:
+            result = _same_at(gold, answer, {}, kind, (LOW_BITS, HIGH_BITS, HUGE_BITS))
+            break
+        except ball.UnsupportedError:
             return None
-        except UndefinedError:
+        except ball.UndefinedError:
             continue
-    return False
+    return _close_constant(gold, answer, rules, notation) if result is False else result
 
 
 def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) -> bool:
@@ -156,22 +137,16 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) 
         return False
     real = replace(notation, over_complex=False)
     try:
-        left = _rational(Evaluator({}, HIGH_BITS, real).value(gold))
-        right = _rational(Evaluator({}, HIGH_BITS, real).value(answer))
-    except NoValueError:
+        values = [Evaluator({}, HIGH_BITS, real).value(node) for node in (gold, answer)]
+    except ball.NoValueError:
         return False
-    return is_close(written, answer_written, left, right, rules.tolerance)
+    exact = [ball.middle(value) for value in values if not isinstance(value, ball.Complex)]
+    return len(exact) == 2 and is_close(written, answer_written, exact[0], exact[1], rules.tolerance)
 
 
 def place(node: Node) -> float:
     """Return an approximate value of an expression at a fixed point, for sorting; 0 if it has no value."""
     return position(node, {name: Fraction(at, 7) for at, name in enumerate(sorted(symbols(node)), 9)}) or 0.0
-
-
-def _rational(value: Value) -> Fraction:
-    if isinstance(value, Complex):
-        raise UndefinedError
-    return middle(value)
 
 
 def decimal_of(node: Node) -> PlainNumber | None:
@@ -193,42 +168,44 @@ def decimal_of(node: Node) -> PlainNumber | None:
             return None
 
 
+class _DifferentError(Exception):
+    """Two expressions have different values at a point."""
+
+
 def _same_function(gold: Node, answer: Node, names: list[str], notation: Notation) -> bool | None:
     chance = chance_of(gold, answer)
-    wanted = needed(names)
+    wanted = max(4, 1 << min(len(names), 3))  # as many as combinations of the signs of up to three variables
     try:
-        first = _agreement(gold, answer, signed_points(names, chance), notation, wanted)
-        if first is None or _agreement(gold, answer, kink_points(gold, answer, names, chance), notation, 99) is None:
-            return False
-        met = first
+        met = _agreement(gold, answer, signed_points(names, chance), notation, wanted)
+        _agreement(gold, answer, kink_points(gold, answer, names, chance), notation, 99)
         for region in other_points(names, chance):
             if met >= wanted:
-                return True
-            agreed = _agreement(gold, answer, region, notation, wanted)
-            if agreed is None:
-                return False
-            met += agreed
+                break
+            met += _agreement(gold, answer, region, notation, wanted)
         if met < 2:
-            agreed = _agreement(gold, answer, whole_points(names, chance), notation, wanted)
-            if agreed is None:
-                return False
-            met += agreed
-    except UnsupportedError:
+            met += _agreement(gold, answer, whole_points(names, chance), notation, wanted)
+    except ball.UnsupportedError:
         return None
+    except _DifferentError:
+        return False
     # No point refuted equality. If few points could be evaluated, two are enough evidence; one or none is not.
     return True if met >= 2 else None if met else False
 
 
-def _agreement(gold: Node, answer: Node, points: Iterable[Point], notation: Notation, wanted: int) -> int | None:
-    """Return the number of points at which the answers agree, at most ``wanted``; ``None`` if they differ at one."""
+def _agreement(gold: Node, answer: Node, points: Iterable[Point], notation: Notation, wanted: int) -> int:
+    """Return the number of points at which the answers agree, at most ``wanted``.
+
+    Raises:
+        _DifferentError: The answers differ at one of the points.
+    """
     agreed = 0
     for point in points:
         try:
             same = _same_at(gold, answer, point, notation, (LOW_BITS, HIGH_BITS), check=agreed < 2)
-        except (UndefinedError, TooLargeError):
+        except (ball.UndefinedError, ball.TooLargeError):
             continue
         if same is False:
-            return None
+            raise _DifferentError
         agreed += bool(same)
         if agreed >= wanted:
             break
@@ -245,7 +222,7 @@ def _same_at(
     for prec in _precisions(gold, answer) or precisions:
         try:
             left, right = (Evaluator(point, prec, notation).value(node) for node in (gold, answer))
-        except VagueError:
+        except ball.VagueError:
             continue
         order = _compare(left, right, prec)
         if order is False or (order is True and (prec >= HIGH_BITS or not check or _exact(left, right))):
@@ -253,24 +230,24 @@ def _same_at(
     return None
 
 
-def _exact(left: Value, right: Value) -> bool:
+def _exact(left: ball.Value, right: ball.Value) -> bool:
     return isinstance(left, Fraction) and isinstance(right, Fraction)
 
 
-def _compare(left: Value, right: Value, prec: int) -> bool | None:
+def _compare(left: ball.Value, right: ball.Value, prec: int) -> bool | None:
     """Return ``False`` if the values differ, ``True`` if they agree within their intervals, else ``None``."""
     if _exact(left, right):
         return left == right
-    if isinstance(left, Complex) or isinstance(right, Complex):
-        pairs = [(value.real, value.imag) for value in (to_complex(left), to_complex(right))]
+    if isinstance(left, ball.Complex) or isinstance(right, ball.Complex):
+        pairs = [(value.real, value.imag) for value in (ball.to_complex(left), ball.to_complex(right))]
         return all_of(_compare(one, other, prec) for one, other in zip(*pairs, strict=True))
-    one, other = to_ball(left), to_ball(right)
+    one, other = ball.to_ball(left), ball.to_ball(right)
     difference = one - other
-    if not contains_zero(difference):
+    if not ball.contains_zero(difference):
         return False
     # The agreement must be small absolutely and relative to the values: next to e^5000, any number agrees with 12.
-    width = width_exponent(difference)
-    scale = max(size_exponent(one), size_exponent(other), 0)
+    width = ball.width_exponent(difference)
+    scale = max(ball.size_exponent(one), ball.size_exponent(other), 0)
     return True if width - scale <= -(prec // 2) and width <= -(prec // 4) else None
 
 
@@ -282,7 +259,7 @@ def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
         if isinstance(part, Apply) and part.op in ("pow", "exp") and not symbols(part):
             try:
                 value = Evaluator({}, LOW_BITS).value(part.args[-1])
-            except (NoValueError, TooLargeError):
+            except (ball.NoValueError, ball.TooLargeError):
                 continue
             size = abs(value) if isinstance(value, Fraction) else 0
             if size > _LARGE:
@@ -312,13 +289,11 @@ def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> b
     for region in (signed_points(names, chance), *other_points(names, chance)):
         for point in region:
             try:
-                left = Evaluator(point, LOW_BITS, notation).value(gold)
-                right = Evaluator(point, LOW_BITS, notation).value(answer)
-            except UnsupportedError:
+                signs = [_sign(Evaluator(point, LOW_BITS, notation).value(node)) for node in (gold, answer)]
+            except ball.UnsupportedError:
                 return None
-            except (UndefinedError, VagueError, TooLargeError):
+            except (ball.UndefinedError, ball.VagueError, ball.TooLargeError):
                 continue
-            signs = _sign(left), _sign(right)
             if None in signs or 0 in signs:
                 continue
             if positive and signs[0] != signs[1]:
@@ -329,10 +304,10 @@ def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> b
     return None
 
 
-def _sign(value: Value) -> int | None:
-    if isinstance(value, Complex):
-        return None if contains_zero(value) else 1
-    return sign(value)
+def _sign(value: ball.Value) -> int | None:
+    if isinstance(value, ball.Complex):
+        return None if ball.contains_zero(value) else 1
+    return ball.sign(value)
 
 
 Point = dict[str, Fraction]
@@ -349,14 +324,6 @@ _STEPS = (Fraction(1, 7), Fraction(-1, 7))
 def chance_of(gold: Node, answer: Node) -> random.Random:
     """Return a random generator seeded by both trees, so that verdicts repeat and no answer can be fitted to it."""
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
-
-
-def needed(names: Sequence[str]) -> int:
-    """Return the number of points at which two expressions must agree.
-
-    The number suffices for every combination of the signs of up to three variables.
-    """
-    return max(4, 1 << min(len(names), 3))
 
 
 def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point]:

@@ -11,14 +11,7 @@ from __future__ import annotations
 
 import re
 
-from rstar2_env.verification.read.boxed import (
-    boxed_answer,
-    gold_answer,
-    last_boxed,
-    scale_after,
-    strip_dollars,
-    without_tool_text,
-)
+from rstar2_env.verification.read import boxed
 from rstar2_env.verification.read.names import is_word
 
 TAIL_CHARS = 4000
@@ -77,15 +70,15 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
     """
     text = _SPECIAL.sub("", text)
     if not gold:
-        text = without_tool_text(text)
+        text = boxed.without_tool_text(text)
         text = _THINKING.sub("", text) or text
-    if last_boxed(text) is not None:
+    if boxed.last_boxed(text) is not None:
         if not gold:
-            return boxed_answer(text)
-        box = gold_answer(text)
-        return box + scale_after(text, box, text.rfind("}") + 1)
+            return boxed.boxed_answer(text)
+        box = boxed.gold_answer(text)
+        return box + boxed.scale_after(text, box, text.rfind("}") + 1)
     if not is_response(text):
-        return strip_dollars(text)
+        return boxed.strip_dollars(text)
     tail = text[-TAIL_CHARS:].replace("’", "'")
     for anchor in _ANCHORS:
         matches = list(anchor.finditer(tail))
@@ -111,7 +104,7 @@ def _in_sentence(sentence: str) -> str | None:
     if letter is not None and len(_WORD.findall(stripped)) > 0:
         return letter[1]
     if not is_response(stripped):
-        return strip_dollars(stripped)
+        return boxed.strip_dollars(stripped)
     return _last_value(stripped) or stripped
 
 
@@ -130,7 +123,7 @@ def _last_value(text: str) -> str | None:
     if formulas:
         last = formulas[-1]
         content = next(part for part in last.groups() if part is not None)
-        scale, after = scale_after(text, content, last.end()), _NUMBER.findall(text, last.end())
+        scale, after = boxed.scale_after(text, content, last.end()), _NUMBER.findall(text, last.end())
         return str(after[-1]).strip() if after and not scale else content.strip() + scale
     if len(re.findall(r"(?<!\\)\$", text)) > 1:
         return None  # the formulas cannot be read

@@ -251,17 +251,6 @@ def _function(
     return function
 
 
-def _reciprocal(name: str) -> Callable[[Real], Real]:
-    """Return the function of ``REAL`` with this name, applied to the reciprocal of its argument."""
-
-    def function(value: Real) -> Real:
-        if value == 0:
-            raise UndefinedError
-        return REAL[name](1 / value if isinstance(value, Fraction) else known(1 / value))
-
-    return function
-
-
 def _nonzero(value: Real) -> bool:
     return value != 0
 
@@ -291,8 +280,6 @@ REAL: dict[str, Callable[[Real], Real]] = {
     "acos": _function(arb.acos, (1, 0), _within),
     "atan": _function(arb.atan, (0, 0)),
     "acot": _function(lambda x: arb.pi() / 2 - x.atan()),
-    "asec": _reciprocal("acos"),
-    "acsc": _reciprocal("asin"),
     "asinh": _function(arb.asinh, (0, 0)),
     "acosh": _function(arb.acosh, (1, 0), lambda x: x == 1 or _positive(x - 1)),
     "atanh": _function(arb.atanh, (0, 0), lambda x: _positive(1 - magnitude(x))),
@@ -331,12 +318,13 @@ class Arithmetic:
         if isinstance(exponent, Fraction):
             if exponent.denominator == 1:
                 return self._whole_power(base, exponent.numerator)
-            return self._root_power(base, exponent)
+            if base == 0 and isinstance(base, Fraction) and exponent > 0:
+                return Fraction(0)
+        elif base == 0 and (isinstance(base, acb) or isinstance(exponent, acb)):
+            raise UndefinedError
         if isinstance(base, acb) or isinstance(exponent, acb):
-            if base == 0:
-                raise UndefinedError
             return self._complex_power(base, exponent)
-        return self._real_power(base, exponent, odd=False)
+        return self._real_power(base, exponent)
 
     def _whole_power(self, base: Value, exponent: int) -> Value:
         if exponent == 0 and not isinstance(base, Fraction):
@@ -357,16 +345,8 @@ class Arithmetic:
             return acb(radius, radius) if isinstance(base, acb) else radius
         return known(base**exponent)  # type: ignore[type-var]  # one kind or the other
 
-    def _root_power(self, base: Value, exponent: Fraction) -> Value:
-        """Return a power with a fractional exponent."""
-        if isinstance(base, acb):
-            return self._complex_power(base, exponent)
-        if base == 0 and isinstance(base, Fraction) and exponent > 0:
-            return Fraction(0)
-        return self._real_power(base, exponent, odd=bool(exponent.denominator % 2))
-
-    def _real_power(self, base: Real, exponent: Real, *, odd: bool) -> Value:
-        """Return a power of a real number; if ``odd`` is true, the root of a negative number is real."""
+    def _real_power(self, base: Real, exponent: Real) -> Value:
+        """Return a power of a real number that is not whole; an odd root of a negative number is real."""
         direction = certain_sign(base)
         if direction == 0:
             raise UndefinedError
@@ -374,10 +354,10 @@ class Arithmetic:
             return self._positive_power(base, exponent)
         if self.over_complex:
             return self._complex_power(base, exponent)
-        if not odd:
+        if not isinstance(exponent, Fraction) or exponent.denominator % 2 == 0:
             raise UndefinedError
         positive = self._positive_power(-base, exponent)
-        return -positive if isinstance(exponent, Fraction) and exponent.numerator % 2 else positive
+        return -positive if exponent.numerator % 2 else positive
 
     def _positive_power(self, base: Real, exponent: Real) -> Value:
         if isinstance(exponent, Fraction):
@@ -395,12 +375,10 @@ class Arithmetic:
 
     def root(self, value: Value, index: Value) -> Value:
         """Return the root of ``value`` with the given index. An odd root of a negative real number is always real."""
-        if not isinstance(index, Fraction) or index == 0:
-            return self.power(value, self.divide(Fraction(1), index))
-        odd = index.denominator == 1 and index.numerator % 2 == 1
+        odd = isinstance(index, Fraction) and index.denominator == 1 and index.numerator % 2 == 1
         if odd and not isinstance(value, acb) and certain_sign(value) < 0:
             return -self.root(-value, index)
-        return self._root_power(value, 1 / index) if index != 1 else value
+        return self.power(value, self.divide(Fraction(1), index))
 
 
 def _both(operation: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:

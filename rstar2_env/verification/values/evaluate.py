@@ -17,6 +17,7 @@ from itertools import pairwise
 from flint import acb, arb, ctx
 
 from rstar2_env.verification.read.nodes import (
+    ONE,
     Apply,
     Big,
     BracketGroup,
@@ -28,24 +29,8 @@ from rstar2_env.verification.read.nodes import (
     Sym,
     symbols,
 )
-from rstar2_env.verification.values.ball import (
-    REAL,
-    Arithmetic,
-    Complex,
-    NoValueError,
-    TooLargeError,
-    UndefinedError,
-    UnsupportedError,
-    Value,
-    bounded,
-    certain_sign,
-    exp,
-    floor,
-    magnitude,
-    middle,
-    over_complex,
-    to_complex,
-)
+from rstar2_env.verification.values import ball
+from rstar2_env.verification.values.ball import Value
 
 MAX_TERMS = 400
 """Number of terms of the longest finite sum or product that is evaluated."""
@@ -75,7 +60,7 @@ class Notation:
     decimal_log: bool = False
 
 
-class Evaluator(Arithmetic):
+class Evaluator(ball.Arithmetic):
     """Evaluates trees at one point.
 
     Args:
@@ -103,22 +88,26 @@ class Evaluator(Arithmetic):
         ctx.prec = self.prec  # the context is shared by the process, so another evaluator may have changed it
         self._steps += 1
         if self._steps > MAX_STEPS:
-            raise TooLargeError
+            raise ball.TooLargeError
         match node:
             case Num(value=value):
                 return value
-            case Sym(name=name):
-                if name in self._point:
-                    return self._point[name]
-                raise UnsupportedError(name)
-            case Const(name=name):
-                return self._constant(name)
+            case Sym(name=name) if name in self._point:
+                return self._point[name]
+            case Const(name="pi"):
+                return arb.pi()
+            case Const(name="e"):
+                return arb.const_e()
+            case Const(name="i"):
+                if not self.over_complex:
+                    raise ball.UndefinedError
+                return acb(0, 1)
             case Apply(op=op, args=args):
                 return self._apply(op, args)
             case Big():
                 return self._big(node)
             case _:
-                raise UnsupportedError(type(node).__name__)
+                raise ball.UnsupportedError(type(node).__name__)
 
     def whole(self, node: Node, limit: int = MAX_FACTORIAL, *, least: int | None = None) -> int:
         """Return the value of a tree that is an integer of absolute value at most ``limit``.
@@ -129,56 +118,44 @@ class Evaluator(Arithmetic):
         """
         value = self.value(node)
         if not isinstance(value, Fraction) or value.denominator != 1:
-            raise UndefinedError
+            raise ball.UndefinedError
         if abs(value.numerator) > limit:
-            raise TooLargeError
+            raise ball.TooLargeError
         if least is not None and value < least:
-            raise UndefinedError
+            raise ball.UndefinedError
         return value.numerator
-
-    def _constant(self, name: str) -> Value:
-        if name == "pi":
-            return arb.pi()
-        if name == "e":
-            return arb.const_e()
-        if name == "i":
-            if not self.over_complex:
-                raise UndefinedError
-            return acb(0, 1)
-        raise UnsupportedError(name)
 
     def _apply(self, op: str, args: tuple[Node, ...]) -> Value:
         if op in OPERATIONS:
             return OPERATIONS[op](self, args)
-        if op not in REAL or len(args) != 1:
-            raise UnsupportedError(op)
+        if op not in ball.REAL or len(args) != 1:
+            raise ball.UnsupportedError(op)
         argument = self.value(args[0])
         if isinstance(argument, acb):
-            return over_complex(op, argument)
+            return ball.over_complex(op, argument)
         try:
-            return REAL[op](argument)
-        except UndefinedError:
+            return ball.REAL[op](argument)
+        except ball.UndefinedError:
             if not self.over_complex:
                 raise
-            return over_complex(op, to_complex(argument))
+            return ball.over_complex(op, ball.to_complex(argument))
 
     def _big(self, node: Big) -> Value:
         if node.kind not in ("sum", "prod") or node.lower is None or node.upper is None or not node.variable:
-            raise UnsupportedError(node.kind)
+            raise ball.UnsupportedError(node.kind)
         low, high = self.value(node.lower), self.value(node.upper)
         if not isinstance(low, Fraction) or not isinstance(high, Fraction):
-            raise UnsupportedError(node.kind)
+            raise ball.UnsupportedError(node.kind)
         if low.denominator != 1 or high.denominator != 1:
-            raise UndefinedError
+            raise ball.UndefinedError
         if high - low > MAX_TERMS:
-            raise TooLargeError
+            raise ball.TooLargeError
         outside = self._point
-        total: Value = Fraction(0 if node.kind == "sum" else 1)
+        combine, total = (self.add, Fraction(0)) if node.kind == "sum" else (self.multiply, Fraction(1))
         try:
             for index in range(low.numerator, high.numerator + 1):
                 self._point = {**outside, node.variable: Fraction(index)}
-                term = self.value(node.body)
-                total = self.add(total, term) if node.kind == "sum" else self.multiply(total, term)
+                total = combine(total, self.value(node.body))
         finally:
             self._point = outside
         return total
@@ -186,7 +163,7 @@ class Evaluator(Arithmetic):
 
 def _quotient(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     if len(args) != 2:
-        raise UnsupportedError("ratio of three")
+        raise ball.UnsupportedError("ratio of three")
     return calc.divide(calc.value(args[0]), calc.value(args[1]))
 
 
@@ -195,31 +172,29 @@ def _power(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     if isinstance(base, Const) and base.name == "e" and not calc.over_complex:
         real = calc.value(exponent)
         if not isinstance(real, Fraction) or real.denominator != 1:
-            return exp(real)
+            return ball.exp(real)
     left, right = calc.value(base), calc.value(exponent)
     broken = isinstance(left, Fraction) and left < 0 and isinstance(right, Fraction) and right.denominator != 1
     if broken and symbols(exponent) and not calc.over_complex:
-        raise UndefinedError  # (-8)^(1/3) is a real root; (-1)^n at n = 1/3 is not a value of a sequence
+        raise ball.UndefinedError  # (-8)^(1/3) is a real root; (-1)^n at n = 1/3 is not a value of a sequence
     return calc.power(left, right)
 
 
 def _binomial(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     top, bottom = calc.whole(args[0], least=0), calc.whole(args[1])
-    return bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0))
+    return ball.bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0))
 
 
 def _degrees(calc: Evaluator, args: tuple[Node, ...]) -> Value:
-    value = calc.value(args[0])
-    if not calc.notation.degrees:
-        return value
-    return calc.multiply(calc.multiply(value, Fraction(1, 180)), calc.value(Const("pi")))
+    factors = (Num(Fraction(1, 180)), Const("pi")) if calc.notation.degrees else ()
+    return calc.value(Apply("mul", (*args, *factors)))
 
 
 def _by_cases(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     for value, condition in zip(args[::2], args[1::2], strict=True):
         if _holds(calc, condition):
             return calc.value(value)
-    raise UndefinedError
+    raise ball.UndefinedError
 
 
 def _holds(calc: Evaluator, condition: Node) -> bool:
@@ -230,27 +205,23 @@ def _holds(calc: Evaluator, condition: Node) -> bool:
         case BracketGroup(close=joint, items=items):
             results = [_holds(calc, item) for item in items]
             return any(results) if joint == "or" else all(results)
-        case Relation(ops=ops, sides=sides):
-            values = [calc.value(side) for side in sides]
-            return all(_stands(calc, op, *pair) for op, pair in zip(ops, pairwise(values), strict=True))
+        case Relation(ops=ops, sides=sides) if _COMPARISONS.keys() >= set(ops):
+            pairs = pairwise([calc.value(side) for side in sides])
+            return all(_order(calc, *pair) in _COMPARISONS[op] for op, pair in zip(ops, pairs, strict=True))
         case _:
-            raise UnsupportedError("condition")
+            raise ball.UnsupportedError("condition")
 
 
-def _stands(calc: Evaluator, op: str, left: Value, right: Value) -> bool:
-    order = _order(calc, left, right)
-    wanted = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}.get(op)
-    if wanted is None:
-        raise UnsupportedError(op)
-    return order in wanted
+_COMPARISONS = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
+"""The orders of two values, as ``_order`` returns them, for which a relation holds."""
 
 
 def _order(calc: Evaluator, left: Value, right: Value) -> int:
     """Return 1 if the left value is the larger one, -1 if it is the smaller one, and 0 if they are equal."""
     difference = calc.add(left, -right)
     if isinstance(difference, acb):
-        raise UndefinedError
-    return certain_sign(difference)
+        raise ball.UndefinedError
+    return ball.certain_sign(difference)
 
 
 def _extreme(direction: int) -> Operation:
@@ -264,12 +235,9 @@ def _extreme(direction: int) -> Operation:
 
 
 def _logarithm(calc: Evaluator, args: tuple[Node, ...]) -> Value:
+    base = args[1:] or ((Num(Fraction(10)),) if calc.notation.decimal_log else ())
     top = calc.value(Apply("ln", args[:1]))
-    if len(args) == 2:
-        return calc.divide(top, calc.value(Apply("ln", args[1:])))
-    if len(args) == 1 and calc.notation.decimal_log:
-        return calc.divide(top, REAL["ln"](Fraction(10)))
-    return top
+    return calc.divide(top, calc.value(Apply("ln", base))) if base else top
 
 
 def _remainder(calc: Evaluator, args: tuple[Node, ...]) -> Value:
@@ -282,17 +250,17 @@ def _in_base(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     try:
         return Fraction(int(str(digits), base))
     except ValueError:
-        raise UndefinedError from None
+        raise ball.UndefinedError from None
 
 
 def _part(take: Callable[[acb], Value]) -> Operation:
-    return lambda calc, args: take(to_complex(calc.value(args[0])))
+    return lambda calc, args: take(ball.to_complex(calc.value(args[0])))
 
 
 def _determinant(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     matrix = args[0]
     if not isinstance(matrix, Matrix) or not 1 <= len(matrix.rows) == len(matrix.rows[0]) <= 4:
-        raise UnsupportedError("det")
+        raise ball.UnsupportedError("det")
     return _minor(calc, [[calc.value(entry) for entry in row] for row in matrix.rows])
 
 
@@ -316,17 +284,19 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("div", "ratio"), _quotient),
     "pow": _power,
     "root": lambda calc, args: calc.root(calc.value(args[0]), calc.value(args[1])),
-    "abs": lambda calc, args: magnitude(calc.value(args[0])),
-    "fact": lambda calc, args: bounded(Fraction(math.factorial(calc.whole(args[0], least=0)))),
-    "fact2": lambda calc, args: bounded(Fraction(math.prod(range(calc.whole(args[0], least=-1), 0, -2)))),
+    "abs": lambda calc, args: ball.magnitude(calc.value(args[0])),
+    "fact": lambda calc, args: ball.bounded(Fraction(math.factorial(calc.whole(args[0], least=0)))),
+    "fact2": lambda calc, args: ball.bounded(Fraction(math.prod(range(calc.whole(args[0], least=-1), 0, -2)))),
     "binom": _binomial,
     "deg": _degrees,
     "rad": lambda calc, args: calc.value(args[0]),
     "cases": _by_cases,
     "log": _logarithm,
     "lg": lambda calc, args: _logarithm(calc, (args[0], Num(Fraction(10)))),
-    "floor": lambda calc, args: floor(calc.value(args[0])),
-    "ceil": lambda calc, args: -floor(-calc.value(args[0])),
+    "asec": lambda calc, args: calc.value(Apply("acos", (Apply("div", (ONE, *args)),))),
+    "acsc": lambda calc, args: calc.value(Apply("asin", (Apply("div", (ONE, *args)),))),
+    "floor": lambda calc, args: ball.floor(calc.value(args[0])),
+    "ceil": lambda calc, args: -ball.floor(-calc.value(args[0])),
     "gcd": lambda calc, args: Fraction(math.gcd(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
     "lcm": lambda calc, args: Fraction(math.lcm(*(calc.whole(arg, _ANY_SIZE) for arg in args))),
     "mod": _remainder,
@@ -361,6 +331,6 @@ def position(node: Node, point: Mapping[str, Fraction] | None = None) -> float |
         return float("inf") if isinstance(node, Const) else float("-inf")
     try:
         value = Evaluator(point or {}, 64).value(node)
-        return None if isinstance(value, Complex) else float(middle(value))
-    except (NoValueError, TooLargeError, OverflowError):
+        return None if isinstance(value, ball.Complex) else float(ball.middle(value))
+    except (ball.NoValueError, ball.TooLargeError, OverflowError):
         return None
