@@ -59,11 +59,8 @@ def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
     """
     comparer = Comparer(rules)
     result = comparer.answers(gold, answer)
-    if result:
+    if result or any(comparer.answers(gold, renamed) for renamed in renamings(gold, answer, rules)):
         return True
-    for renamed in renamings(gold, answer, rules):
-        if comparer.answers(gold, renamed):
-            return True
     return result
 
 
@@ -79,27 +76,18 @@ class Comparer:
             return True
         if not remarks_agree(gold, answer, self.rules):
             return False
-        gold, answer = (
-            _as_set_of_numbers(structure.without_condition(gold)),
-            _as_set_of_numbers(structure.without_condition(answer)),
-        )
-        as_sets = self._sets(gold, answer)
-        if as_sets is not None:
+        gold, answer = (_as_set_of_numbers(structure.without_condition(node)) for node in (gold, answer))
+        if (as_sets := self._sets(gold, answer)) is not None:
             return as_sets
         if isinstance(answer, BracketGroup) and answer.close == "or" and structure.as_sequence(gold) is not None:
             return False  # "2 or 5" is not the point (2, 5)
-        gold_items, answer_items = (
-            structure.group_by_labels(structure.items_of(gold)),
-            structure.group_by_labels(structure.items_of(answer)),
-        )
-        signs = any(
-            structure.has_signs(item.value) and not is_braced(item.value) for item in (*gold_items, *answer_items)
-        )
-        if len(gold_items) == 1 and len(answer_items) == 1 and not signs:
-            result = self._item(gold_items[0], answer_items[0])
+        golds, answers = (structure.group_by_labels(structure.items_of(node)) for node in (gold, answer))
+        signs = any(structure.has_signs(item.value) and not is_braced(item.value) for item in (*golds, *answers))
+        if len(golds) == len(answers) == 1 and not signs:
+            result = self._item(golds[0], answers[0])
             if result is not False:
                 return result
-        return self._lists(_expand(gold_items), _expand(answer_items))
+        return self._lists(_expand(golds), _expand(answers))
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
         """Compare lists of items. An answer without brackets is read as a tuple or set, whichever the gold is."""
@@ -117,8 +105,7 @@ class Comparer:
             sequence = structure.as_sequence(answer[0].value)
             if sequence is not None and not is_braced(gold[0].value) and len(sequence) == len(gold_elements) > 1:
                 return self._ordered([item.value for item in gold_elements], sequence)
-        labelled = self._labelled(gold_elements, answer_elements)
-        if labelled is not None:
+        if (labelled := self._labelled(gold_elements, answer_elements)) is not None:
             return labelled
         if structure.distinct_labels(gold_elements) and not is_braced(gold[0].value):
             return self._ordered([item.value for item in gold_elements], [item.value for item in answer_elements])
@@ -136,18 +123,12 @@ class Comparer:
         one, other = gold.value, answer.value
         if self._untrue(other):
             return False
-        if (
-            gold.label is None
-            and answer.label is None
-            and not symbols(one)
-            and (stated := structure.sum_of_labels(other))
-        ):
-            other = stated
+        if gold.label is None and answer.label is None and not symbols(one):
+            other = structure.sum_of_labels(other) or other
         if gold.label is not None and answer.label is not None and key(gold.label) != key(answer.label):
             if structure.subscripts_differ(gold.label, answer.label) or _is_function_of(gold.label, answer.label):
                 return False
-            renamed = structure.align_arguments(gold.label, answer.label)
-            if renamed is not None:
+            if (renamed := structure.align_arguments(gold.label, answer.label)) is not None:
                 other = rename(other, renamed)
             elif structure.is_axis(gold.label) and structure.is_axis(answer.label) and gold.label != answer.label:
                 # y = 2 and x = 2 are different lines; y = x + 1 and x = y - 1 are the same line.
@@ -193,13 +174,14 @@ class Comparer:
             return special
         if isinstance(gold, Words) or isinstance(answer, Words):
             return same_words(gold, answer, self.rules)
-        as_sets = self._sets(gold, answer)
-        if as_sets is not None:
-            return as_sets
+        if (special := self._sets(gold, answer)) is not None:
+            return special
         if is_infinite(gold) or is_infinite(answer):
             return key(gold) == key(answer)
+        if isinstance(gold, Relation) and isinstance(answer, Relation):
+            return self._equation(gold, answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
-            return relations.same_relation(gold, answer, self.rules, self._ordered)
+            return isinstance(gold, Relation) and gold.ops == ("=",) and relations.solves(gold, answer)
         if isinstance(gold, Apply) and gold.op == "pmod":
             return self._congruent(gold, answer)
         if isinstance(answer, Apply) and answer.op == "pmod" and whole(gold) in range(whole(answer.args[1]) or 0):
@@ -252,15 +234,13 @@ class Comparer:
     def _componentwise(self, gold: Node, answer: Node) -> bool | None:
         """Compare, entry by entry, vectors and matrices written as sums and multiples: ``c (1, 2) + (3, 4)``."""
         one, other = structure.components(gold), structure.components(answer)
-        if (one is None and other is None) or (one and other and _has_grid(gold) != _has_grid(answer)):
-            return None if one is None else False
-        if one is not None and other is None:
-            other = structure.along_axes(answer, len(one))
-        elif one is None and other is not None:
-            one = structure.along_axes(gold, len(other))
-        if one is None or other is None or len(one) != len(other):
-            return False
-        return self._ordered(one, other)
+        if one is None and other is None:
+            return None
+        one = one or structure.along_axes(gold, len(other or ()))
+        other = other or structure.along_axes(answer, len(one or ()))
+        return (
+            one is not None and other is not None and _has_grid(gold) == _has_grid(answer) and self._ordered(one, other)
+        )
 
     def _up_to_constant(self, gold: Node, answer: Node) -> bool:
         """Return whether two antiderivatives, each with a constant of integration, differ by a constant."""
@@ -315,8 +295,7 @@ class Comparer:
         one, other = relations.read_set(gold), relations.read_set(answer)
         if one is None and other is None:
             return None
-        one = one if one is not None else relations.read_set(gold, as_set=True)
-        other = other if other is not None else relations.read_set(answer, as_set=True)
+        one, other = one or relations.read_set(gold, as_set=True), other or relations.read_set(answer, as_set=True)
         if one is None or other is None:
             return False if isinstance(gold, Num) or isinstance(answer, Num) else None  # a number is not a set
         if one.variable is not None and other.variable is not None and one.variable != other.variable:
@@ -414,19 +393,14 @@ def renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
     if only_gold and len(only_gold) == len(only_answer) <= 3:
         for order in permutations(only_gold):
             names = dict(zip(only_answer, order, strict=True))
-            if parametric or all(_same_role(to, gold, name, answer) for name, to in names.items()):
+            if parametric or all(role(to, gold) == role(name, answer) is not None for name, to in names.items()):
                 found.append(rename(answer, names))
     elif not only_gold and not only_answer:
         shared = sorted(name for name in one if role(name, gold) == "constant" == role(name, answer))
         if 2 <= len(shared) <= 3:
-            for order in list(permutations(shared))[1:]:
-                found.append(rename(answer, dict(zip(shared, order, strict=True))))
+            others = list(permutations(shared))[1:]
+            found = [rename(answer, dict(zip(shared, order, strict=True))) for order in others]
     return found
-
-
-def _same_role(name: str, gold: Node, other: str, answer: Node) -> bool:
-    one = role(name, gold)
-    return one is not None and one == role(other, answer)
 
 
 def _value_symbols(node: Node) -> frozenset[str]:

@@ -146,13 +146,10 @@ def _follows(
     conditions = relations_of(remark)
     if conditions is None:
         return False
-    known: list[Node] = [part for text in remarks for part in relations_of(text) or ()]
-    known += asked
+    known: list[Node] = [*(part for text in remarks for part in relations_of(text) or ()), *asked]
     values = [item.value for item in items_of(without_condition(gold))]
     own = [part for part in conditions if is_number_set(part)]
-    for condition in conditions:
-        if is_number_set(condition):
-            continue
+    for condition in (part for part in conditions if not is_number_set(part)):
         names = symbols(condition)
         domain = domain_of(next(iter(names)), values, known, own) if len(names) == 1 else None
         if domain is None and len(names) == 1:
@@ -170,10 +167,8 @@ def _same(one: Node, other: Node) -> bool:
         return True
     if not isinstance(one, Relation) or not isinstance(other, Relation) or symbols(one) != symbols(other):
         return False
-    return (
-        relations.same_equation(one, other, Rules(), lambda left, right: list(map(key, left)) == list(map(key, right)))
-        is True
-    )
+    same = relations.same_equation(one, other, Rules(), lambda left, right: [*map(key, left)] == [*map(key, right)])
+    return same is True
 
 
 _BITS = 128
@@ -212,8 +207,7 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
         own: The answer's own conditions that name sets of numbers, such as ``k in N``, in which N begins with 1.
     """
     about = [node for node in stated if symbols(node) == {name}]
-    occurs = any(name in symbols(value) for value in values)
-    if not about and not occurs:
+    if not about and not any(name in symbols(value) for value in values):
         return None
     pieces: tuple[relations.Piece, ...] = relations.EVERYTHING
     known = [solution(node, name) for node in about]
@@ -254,12 +248,9 @@ def _counts(piece: relations.Piece, domain: Domain, values: Sequence[Node], *, e
         return wide or (exact and _has_values(values, domain.name, Fraction(low)))
     if math.isinf(low) or math.isinf(high) or high - low > _MANY:
         return True
-    inside = [
-        at
-        for at in range(math.ceil(low), math.floor(high) + 1)
-        if (at != low or piece.low_closed) and (at != high or piece.high_closed)
-    ]
-    return any(_has_values(values, domain.name, Fraction(at)) for at in inside)
+    first = math.ceil(low) if piece.low_closed else math.floor(low) + 1
+    last = math.floor(high) if piece.high_closed else math.ceil(high) - 1
+    return any(_has_values(values, domain.name, Fraction(at)) for at in range(first, last + 1))
 
 
 def _has_values(values: Sequence[Node], name: str, at: Fraction) -> bool:
@@ -340,9 +331,7 @@ def _demands(values: Sequence[Node], name: str) -> Iterator[Relation]:
         match part:
             case Apply(op="root", args=(_, Num(value=index))) if index % 2 == 0:
                 yield Relation((">=",), (inner, ZERO))
-            case Apply(op="pow", args=(_, exponent)) if (
-                power := number(exponent)
-            ) is not None and power.denominator % 2 == 0:
+            case Apply(op="pow", args=(_, exponent)) if (number(exponent) or ONE.value).denominator % 2 == 0:
                 yield Relation((">=",), (inner, ZERO))
             case Apply(op="ln" | "log" | "lg"):
                 yield Relation((">",), (inner, ZERO))

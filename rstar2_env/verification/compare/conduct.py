@@ -168,33 +168,31 @@ def _values(node: Node) -> Iterator[Node]:
         yield from _entries(item.value)
 
 
-def _entries(node: Node) -> Iterator[Node]:
+def _entries(node: Node) -> list[Node]:
     node = without_condition(node)
+    inner: Sequence[Node]
     match node:
-        case Quantity(value=Num() as inner, unit="%"):
-            yield Num(inner.value / 100, (inner.decimals or 0) + 2)
-        case Quantity(value=inner):
-            yield from _entries(inner)
+        case Quantity(value=Num(value=value, decimals=decimals), unit="%"):
+            return [Num(value / 100, (decimals or 0) + 2)]
         case Apply(op="mul" | "div", args=args) if sum(isinstance(arg, BracketGroup | Matrix) for arg in args) == 1:
-            for arg in args:
-                if isinstance(arg, BracketGroup | Matrix):
-                    yield from _entries(arg)
-        case BracketGroup() | Matrix() | Apply(op="union" | "inter" | "diff" | "pm" | "mp" | "pmod"):
-            for child in children(node):
-                yield from _entries(child)
+            inner = [arg for arg in args if isinstance(arg, BracketGroup | Matrix)]
         case Relation(ops=ops, sides=sides) if set(ops) <= {"=", "~"} and not symbols(sides[-1]):
-            yield from _entries(sides[-1] if "~" not in ops else sides[ops.index("~")])
+            inner = [sides[ops.index("~") if "~" in ops else -1]]
         case Relation() if (solved := read_set(node)) is not None and solved.variable is not None:
-            for piece in solved.pieces:  # "|x| < 3" states -3 and 3
-                yield from _entries(piece.low)
-                yield from _entries(piece.high)
-        case Relation(sides=sides):
-            for side in sides:
-                yield from _entries(side)
+            inner = [end for piece in solved.pieces for end in (piece.low, piece.high)]  # "|x| < 3" states -3 and 3
+        case (
+            Quantity()
+            | BracketGroup()
+            | Matrix()
+            | Relation()
+            | Apply(op="union" | "inter" | "diff" | "pm" | "mp" | "pmod")
+        ):
+            inner = children(node)
         case Builder():
-            return
+            return []
         case _:
-            yield node
+            return [node]
+    return [entry for part in inner for entry in _entries(part)]
 
 
 def is_literal(node: Node) -> bool:
@@ -202,18 +200,14 @@ def is_literal(node: Node) -> bool:
     match node:
         case Num() | Const(name="oo" | "i") | Apply(op="mixed" | "base"):
             return True
-        case Apply(op="neg" | "deg" | "rad", args=(inner,)):
-            return is_literal(inner)
         case Apply(op="div", args=(top, bottom)):
             return whole(top) is not None and whole(bottom) is not None
-        case Apply(op="ratio", args=terms):
+        case Apply(op="neg" | "deg" | "rad" | "ratio", args=terms):
             return all(map(is_literal, terms))
         case Apply(op="pow", args=(Num(value=10), exponent)):
             return whole(exponent) is not None
-        case Apply(op="mul", args=(Num(), Apply(op="pow") as power)):
-            return is_literal(power)
-        case Apply(op="mul", args=(one, Const(name="i"))):
-            return is_literal(one)
+        case Apply(op="mul", args=(Num(), Apply(op="pow") as inner) | (inner, Const(name="i"))):
+            return is_literal(inner)
         case Apply(op="add", args=(one, other)):
             return _is_imaginary(one) != _is_imaginary(other) and is_literal(one) and is_literal(other)
         case _:
@@ -250,10 +244,10 @@ def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str 
         return None
     rational = _rational(answer)
     stated = all(is_literal(gold) and (rational or not may_be_rounded(gold)) for gold in golds)
-    free = allowed if stated or rational else allowed | _FREE
-    if not stated:
-        free = free | {"arithmetic"}
-    return _first(answer, free) or _of_function(answer, allowed)
+    free = allowed if stated else allowed | ({"arithmetic"} if rational else _FREE)
+    parts = (part for part in walk(answer) if isinstance(part, Apply) and part.op not in _NOTATION)
+    left = (_kind(part) for part in parts if not is_literal(part))
+    return next((kind for kind in left if kind not in free), None) or _of_function(answer, allowed)
 
 
 _ROUNDS = re.compile(
@@ -282,16 +276,6 @@ def _is_measured(node: Node) -> bool:
         case Apply(op="deg") | Apply(op="mul", args=(Num(), Apply(op="pow", args=(Num(value=10), _)))):
             return True
     return False
-
-
-def _first(answer: Node, allowed: set[str]) -> str | None:
-    """Return the kind of an answer's first uncomputed operation that is not in ``allowed``; ``None`` without one."""
-    for part in walk(answer):
-        if isinstance(part, Apply) and part.op not in _NOTATION and not is_literal(part):
-            kind = _kind(part)
-            if kind not in allowed:
-                return kind
-    return None
 
 
 def _of_function(answer: Node, allowed: set[str]) -> str | None:
@@ -335,14 +319,10 @@ def _unsolved(gold: Node, answer: Node) -> bool:
     wanted = [item for item in items_of(without_condition(gold)) if isinstance(item.label, Sym)]
     given = [item.value for item in items_of(without_condition(answer))]
     if wanted and not any(symbols(item.value) for item in wanted):
-        return any(map(_is_equation, given))
+        return any(isinstance(value, Relation) and "=" in value.ops and symbols(value) for value in given)
     if (solved := read_set(gold)) is None or solved.variable is None or not isinstance(answer, Relation):
         return False
     return any(isinstance(value, Relation) and read_set(value) is None for value in given)
-
-
-def _is_equation(node: Node) -> bool:
-    return isinstance(node, Relation) and "=" in node.ops and bool(symbols(node))
 
 
 MAX_FORMULAS = 40
@@ -456,17 +436,13 @@ def _same(formula: Node, part: Node, same: Same) -> bool:
 def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
     """Iterate over pairs of a gold part and an equal answer part: the whole answers, then their items."""
     yield gold, answer
-    wanted, given = _items(_approximation(gold)), _items(answer)
+    decimal = gold.sides[-1] if isinstance(gold, Relation) and "~" in gold.ops else gold  # such as "F ~ 0.891"
+    wanted, given = _items(decimal), _items(answer)
     if len(wanted) == len(given) == 1 and (wanted, given) != ([gold], [answer]):
         yield wanted[0], given[0]
     elif len(wanted) == len(given) <= MAX_PAIRS:
         for part in given:
             yield from ((one, part) for one in wanted if _same(one, part, same))
-
-
-def _approximation(gold: Node) -> Node:
-    """Return the decimal of a gold such as ``F = 0.891...`` or ``F ~ 0.891``; return other golds unchanged."""
-    return gold.sides[-1] if isinstance(gold, Relation) and "~" in gold.ops else gold
 
 
 def _items(node: Node) -> list[Node]:

@@ -80,10 +80,7 @@ def grade(gold: str, answer: str, rules: Rules, *, kind: str = "auto") -> tuple[
     answer, question = words.without_frame(answer), rules.question
     if _spelled(gold) == _spelled(answer) != "":
         return Reason.EQUAL, "text"
-    if (
-        kind in ("auto", "choice")
-        and (chosen := same_choice(gold, answer, question, forced=kind == "choice")) is not None
-    ):
+    if kind in ("auto", "choice") and (chosen := same_choice(gold, answer, question, forced=kind == "choice")):
         return chosen, "choice"
     if kind == "auto" and (same := same_notation(gold, answer)) is not None:
         return (Reason.EQUAL if same else Reason.DIFFERENT), "notation"
@@ -137,8 +134,7 @@ def _accept(trees: tuple[Node, Node], rules: Rules, method: str = "structure") -
     question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:
         return Reason.UNPARSABLE_ANSWER, f"unknown word {word}"
-    work = work_left(*trees, rules.undone)
-    if work is not None:
+    if (work := work_left(*trees, rules.undone)) is not None:
         return Reason.NO_ANSWER, f"undone {work}"
     if is_approximate(trees[1]) and not (is_approximate(trees[0]) or may_be_rounded(trees[0], question)):
         return Reason.DIFFERENT, "approximation"
@@ -191,9 +187,6 @@ def _is_word(text: str) -> bool:
 def _is_formula(text: str) -> bool:
     """Whether a text that cannot be read looks like a formula rather than a sentence."""
     return len(words.plain_words(text).split()) < 4 or _BROKEN.search(text) is not None
-
-
-__all__ = ["TooLargeError", "grade", "grade_request", "on_load"]
 
 
 _DRESS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|textrm|mbox|boxed)\b\*?|[{}$*]|\\[ ,;!]|~")
@@ -256,11 +249,10 @@ def options_of(question: str) -> dict[str, str]:
         return {}
     after = _LINE_END.search(question, marks[-1].end())
     ends = [*(mark.start() for mark in marks[1:]), len(question) if after is None else after.start() + 1]
-    texts = [
-        _SPACE.sub(" ", question[mark.end() : end]).strip(" $,;").rstrip(" $,;.")
+    return {
+        mark[1] or mark[2]: _SPACE.sub(" ", question[mark.end() : end]).strip(" $,;").rstrip(" $,;.")
         for mark, end in zip(marks, ends, strict=True)
-    ]
-    return {mark[1] or mark[2]: text for mark, text in zip(marks, texts, strict=True)}
+    }
 
 
 def _is_text_of(text: str, option: str) -> bool:
@@ -368,19 +360,18 @@ def _choice(text: str, *, lower: bool) -> tuple[str, str]:
 
 _TEXT = re.compile(r"\\(?:text|textrm|mbox|mathrm|textbf|textit)\s*\{([^{}]*)\}")
 _DOLLARS = re.compile(r"(?<!\\)\$([^$]*)\$")
-_PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}(?![a-zA-Z])")
+_PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z])([^\W\d_]{2,})(?![a-zA-Z])")
 _FORMULA_EDGES = " .,;:!\"'"
 
 
 def segments(text: str) -> list[tuple[str, bool]]:
     """Split a sentence into runs of words and formulas; return the text of each, and whether it is a formula."""
-    if _DOLLARS.search(text):
-        parts = _split(text, _DOLLARS, formula=True)
-    else:
-        text = clean(text)
-        parts = _split(text, _TEXT if _TEXT.search(text) else _PLAIN_WORD, formula=False)
+    dollars = _DOLLARS.search(text) is not None
+    text = text if dollars else clean(text)
+    pattern = _DOLLARS if dollars else _TEXT if _TEXT.search(text) else _PLAIN_WORD
     result: list[tuple[str, bool]] = []
-    for part, formula in parts:
+    for at, part in enumerate(pattern.split(text)):
+        formula = dollars is (at % 2 == 1)  # the matches of the pattern are at the odd places
         content = part.strip(_FORMULA_EDGES) if formula else plain_words(part)
         if not content:
             continue
@@ -388,22 +379,6 @@ def segments(text: str) -> list[tuple[str, bool]]:
             content = f"{result.pop()[0]} {content}"
         result.append((content, formula))
     return result
-
-
-def _split(text: str, pattern: re.Pattern[str], *, formula: bool) -> list[tuple[str, bool]]:
-    """Split a text into matches of a pattern and the parts between them.
-
-    Args:
-        text: The text.
-        pattern: Matches formulas or words; its group, if it has one, is the content of a match.
-        formula: Whether the matches are formulas and the other parts words, rather than the other way round.
-    """
-    parts: list[tuple[str, bool]] = []
-    at = 0
-    for match in pattern.finditer(text):
-        parts += [(text[at : match.start()], not formula), (match[match.lastindex or 0], formula)]
-        at = match.end()
-    return [*parts, (text[at:], not formula)]
 
 
 def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool]) -> bool:
@@ -421,3 +396,6 @@ def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool])
         left == right or (left[1] and right[1] and same_formula(left[0], right[0]))
         for left, right in zip(one, other, strict=True)
     )
+
+
+__all__ = ["TooLargeError", "grade", "grade_request", "on_load"]

@@ -37,22 +37,6 @@ from rstar2_env.verification.values.evaluate import INFINITY, MINUS_INFINITY, is
 SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
-def same_relation(gold: Node, answer: Node, rules: Rules, same_all: SameAll) -> bool | None:
-    """Compare two nodes of which at least one is a relation; return ``None`` if evaluation cannot decide.
-
-    Args:
-        gold: The gold value.
-        answer: The answer.
-        rules: The rules of the comparison.
-        same_all: Function that compares two sequences of values.
-    """
-    if isinstance(gold, Relation) and isinstance(answer, Relation):
-        return same_equation(gold, answer, rules, same_all)
-    if isinstance(gold, Relation) and gold.ops == ("=",):
-        return solves(gold, answer)
-    return False
-
-
 def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: SameAll) -> bool | None:
     """Compare two equations or inequalities by the points at which they hold.
 
@@ -66,13 +50,11 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
         ``None`` when evaluation cannot decide.
     """
     one, other = _oriented(gold), _oriented(answer)
-    if one is None or other is None:
-        return _same_chain(gold, answer, same_all)
-    if one[0] != other[0]:
-        return False
-    if not symbols(gold) and not symbols(answer) and one[0] in ("<", "<="):
-        return _same_chain(gold, answer, same_all)
-    if not symbols(answer) or not symbols(gold):
+    constant = not symbols(gold) and not symbols(answer)
+    if one is None or other is None or (constant and one[0] == other[0] in ("<", "<=")):
+        upward, climbing = _upward(gold), _upward(answer)
+        return upward.ops == climbing.ops and same_all(upward.sides, climbing.sides)
+    if one[0] != other[0] or not symbols(answer) or not symbols(gold):
         return False  # a tautology, or nothing to solve
     result = proportional(one[1], other[1], rules, positive=one[0] not in ("=", "!="))
     solved = answer.sides[0]
@@ -92,13 +74,10 @@ def solves(gold: Relation, answer: Node) -> bool:
 def _solved_for(gold: Relation, name: str, value: Node) -> bool:
     """Return whether a value of a variable solves an equation that is linear in that variable."""
     oriented = _oriented(gold)
-    if oriented is None or oriented[0] != "=":
+    steps = linear_steps(oriented[1], name) if oriented is not None and oriented[0] == "=" else None
+    if oriented is None or steps is None or same_expression(steps[0], steps[1], Rules()) is not False:
         return False
-    left = oriented[1]
-    steps = linear_steps(left, name)
-    if steps is None or same_expression(steps[0], steps[1], Rules()) is not False:
-        return False
-    return same_expression(replace_symbols(left, {name: value}), ZERO, Rules()) is True
+    return same_expression(replace_symbols(oriented[1], {name: value}), ZERO, Rules()) is True
 
 
 def linear_steps(node: Node, name: str) -> list[Node] | None:
@@ -108,25 +87,13 @@ def linear_steps(node: Node, name: str) -> list[Node] | None:
     return at if same_expression(bend, ZERO, Rules()) is True else None
 
 
-def _same_chain(gold: Relation, answer: Relation, same_all: SameAll) -> bool | None:
-    one, other = _upward(gold), _upward(answer)
-    if one.ops != other.ops or len(one.sides) != len(other.sides):
-        return False
-    return same_all(one.sides, other.sides)
-
-
 def _oriented(node: Relation) -> tuple[str, Node] | None:
     """Return a relation as an operator and an expression compared with zero; ``None`` for other relations."""
-    if len(node.sides) != 2:
+    node = _upward(node)
+    if len(node.sides) != 2 or node.ops[0] not in ("=", "!=", "<", "<="):
         return None
     left, right = node.sides
-    match node.ops[0]:
-        case "=" | "!=" | "<" | "<=" as op:
-            return op, Apply("add", (left, Apply("neg", (right,))))
-        case ">" | ">=" as op:
-            return ("<" if op == ">" else "<="), Apply("add", (right, Apply("neg", (left,))))
-        case _:
-            return None
+    return node.ops[0], Apply("add", (left, Apply("neg", (right,))))
 
 
 def _upward(node: Relation) -> Relation:
@@ -238,32 +205,23 @@ def _variable(node: Node) -> tuple[str, bool] | None:
     return (key(node), False) if is_label(node) and not isinstance(node, Words) else None
 
 
-def _half_line(op: str, end: Node) -> tuple[Piece, ...] | None:
-    match op:
-        case "<" | "<=":
-            return (Piece(MINUS_INFINITY, end, False, op == "<="),)
-        case ">" | ">=":
-            return (Piece(end, INFINITY, op == ">=", False),)
-        case "=":
-            return (Piece(end, end, True, True),)
-        case "!=":
-            return (Piece(MINUS_INFINITY, end, False, False), Piece(end, INFINITY, False, False))
-        case _:
-            return None
+def _half_line(op: str, end: Node) -> tuple[Piece, ...]:
+    """Return the set of all x that satisfy ``x op end``, for an operator of ``_FLIPPED``."""
+    below = Piece(MINUS_INFINITY, end, False, op == "<=")
+    above = Piece(end, INFINITY, op == ">=", False)
+    point = Piece(end, end, True, True)
+    return {"<": (below,), "<=": (below,), ">": (above,), ">=": (above,), "=": (point,), "!=": (below, above)}[op]
 
 
 def _unfold_abs(op: str, end: Node) -> tuple[Piece, ...] | None:
     """Return the set of all x that satisfy ``|x| op end``, for a positive end; ``None`` for other ends."""
     value, right = position(end), _half_line(op, end)
-    if value is None or value <= 0 or right is None:
+    if value is None or value <= 0:
         return None
-    left = tuple(map(_mirrored, reversed(right)))
+    left = tuple(
+        Piece(_negate(part.high), _negate(part.low), part.high_closed, part.low_closed) for part in right[::-1]
+    )
     return intersection(left, right) if op in ("<", "<=", "!=") else left + right
-
-
-def _mirrored(piece: Piece) -> Piece:
-    """Return the numbers whose negatives are in a piece."""
-    return Piece(_negate(piece.high), _negate(piece.low), piece.high_closed, piece.low_closed)
 
 
 def _negate(node: Node) -> Node:
@@ -272,9 +230,7 @@ def _negate(node: Node) -> Node:
 
 def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
     unions: list[tuple[Piece, ...]] = []
-    if isinstance(head, Relation) and head.ops == ("in",) and isinstance(head.sides[1], Const):
-        if head.sides[1].name != "R":
-            return None
+    if isinstance(head, Relation) and head.ops == ("in",) and head.sides[1] == Const("R"):
         head = head.sides[0]
     if not isinstance(head, Sym):
         return None
@@ -403,14 +359,12 @@ def same_set(gold: RealSet, answer: RealSet, same: Same) -> bool | None:
         answer: The set to grade.
         same: Function that compares two ends of intervals.
     """
-    one, other = merged(gold.pieces), merged(answer.pieces)
-    if one is None or other is None:
-        one, other = gold.pieces, answer.pieces
-        if len(one) != len(other):
-            return False
-        return _match(list(one), list(other), same)
-    if len(one) != len(other):
+    ordered = merged(gold.pieces), merged(answer.pieces)
+    one, other = ordered if None not in ordered else (gold.pieces, answer.pieces)
+    if one is None or other is None or len(one) != len(other):
         return False
+    if None in ordered:
+        return _match(list(one), list(other), same)
     return all_of(_same_piece(left, right, same) for left, right in zip(one, other, strict=True))
 
 
@@ -426,9 +380,4 @@ def _match(one: list[Piece], other: list[Piece], same: Same) -> bool:
 def _same_piece(left: Piece, right: Piece, same: Same) -> bool | None:
     if left.low_closed != right.low_closed or left.high_closed != right.high_closed:
         return False
-    return all_of(
-        [
-            key(one) == key(other) if is_infinite(one) or is_infinite(other) else same(one, other)
-            for one, other in ((left.low, right.low), (left.high, right.high))
-        ]
-    )
+    return all_of(same(*ends) for ends in ((left.low, right.low), (left.high, right.high)))

@@ -28,6 +28,7 @@ from rstar2_env.verification.read.nodes import (
     Sym,
     Words,
     children,
+    is_braced,
     key,
     rebuild,
     replace_symbols,
@@ -42,7 +43,6 @@ MAX_WORDS_IN_LIST = 8
 """Length, in words, of the longest text that "and" splits into items; a longer text is a sentence."""
 
 _FUNCTIONS = frozenset(FUNCTIONS.values()) | {"max", "min"}
-_LABEL_OPS = frozenset({"abs", "norm", "div", "ratio", "conj", "sub"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,15 @@ def is_label(node: Node) -> bool:
             return text.strip() not in ("True", "true", "False", "false", "Yes", "yes", "No", "no")
         case Given(body=body) | Quantity(value=Sym() as body):
             return is_label(body)
-        case BracketGroup(open="(", items=items):
-            return all(is_label(item) for item in items)
+        case (
+            BracketGroup(open="(", items=parts)
+            | Apply(op="abs" | "norm" | "div" | "ratio" | "conj" | "sub", args=parts)
+        ):
+            return all(map(is_label, parts))
         case Apply(op="mul", args=(first, *rest)):
             return _names(first) and all(
                 _names(arg) or isinstance(arg, Num | BracketGroup | Const | Given | Words) for arg in rest
             )
-        case Apply(op=op, args=args) if op in _LABEL_OPS:
-            return all(is_label(arg) for arg in args)
         case Apply(op=op, args=args):
             # sin A, det(A), Var(X): functions of names alone.
             return op in _FUNCTIONS and all(_names(arg) for arg in args)
@@ -106,18 +107,15 @@ def is_condition(node: Node) -> bool:
         return any(isinstance(part, Const) and part.name in "ZNQRC" for part in walk(target)) or (
             isinstance(target, Sym | Apply) and any(name.startswith(("Z", "N")) for name in symbols(target))
         )
-    return isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text
+    return isinstance(node, Given) and node.body == Words("")
 
 
 def items_of(node: Node) -> list[Item]:
     """Return the items of an answer. A label also applies to the items that follow it, as in ``x = 1, 2``."""
     parts = list(node.items) if isinstance(node, BracketGroup) and node.open == "" else _split_words(node)
     if len(parts) > 1:
-        kept = [part for part in parts if not is_condition(part)]
-        parts = kept or parts
-    items: list[Item] = []
-    for part in parts:
-        items.extend(_items_of_part(part))
+        parts = [part for part in parts if not is_condition(part)] or parts
+    items = list(map(_item_of, parts))
     labels = {key(item.label) for item in items if item.label is not None}
     if len(items) > 1 and items[0].label is not None and len(labels) == 1:
         items = [Item(items[0].label, item.value) for item in items]
@@ -131,16 +129,14 @@ def _split_words(node: Node) -> list[Node]:
     return [node]
 
 
-def _items_of_part(part: Node) -> list[Item]:
+def _item_of(part: Node) -> Item:
+    """Return one item of an answer; a list of labelled items becomes a tuple."""
     part = without_condition(part)
-    if isinstance(part, BracketGroup) and part.open == "" and part.items:
-        inner = items_of(part)
-        if len(inner) > 1 and all(item.label is not None for item in inner):
-            return [_as_tuple(inner)]
-        return [Item(None, part)]
     if isinstance(part, Relation):
-        return [_from_relation(part)]
-    return [Item(None, part)]
+        return _from_relation(part)
+    inner = items_of(part) if isinstance(part, BracketGroup) and part.open == "" and part.items else []
+    labelled = len(inner) > 1 and all(item.label is not None for item in inner)
+    return _as_tuple(inner) if labelled else Item(None, part)
 
 
 def _as_tuple(items: list[Item]) -> Item:
@@ -151,7 +147,7 @@ def _as_tuple(items: list[Item]) -> Item:
 
 def _from_relation(part: Relation) -> Item:
     sides, ops = list(part.sides), list(part.ops)
-    if ops == ["in"] and is_label(sides[0]) and isinstance(sides[1], BracketGroup) and sides[1].open == "\\{":
+    if ops == ["in"] and is_label(sides[0]) and is_braced(sides[1]):
         return Item(sides[0], sides[1])
     if ops[-1] == "equiv" and isinstance(sides[-1], Apply) and sides[-1].op == "pmod":
         ops[-1] = "="
@@ -162,11 +158,9 @@ def _from_relation(part: Relation) -> Item:
         return _from_relation(Relation(tuple(ops[1:]), tuple(sides[1:]))) if named else Item(None, part)
     if len(sides) == 2 and is_label(sides[1]) and not is_label(sides[0]) and ops[0] == "=":
         sides.reverse()
-    label: Node | None = None
-    while len(sides) > 1 and is_label(sides[0]):
-        label = label if label is not None else sides[0]
-        sides.pop(0)
-        ops.pop(0)
+    names = next((at for at, side in enumerate(sides[:-1]) if not is_label(side)), len(sides) - 1)
+    label = sides[0] if names else None
+    sides, ops = sides[names:], ops[names:]
     if len(sides) == 1:
         value = without_condition(sides[0])
         if label is not None and key(label) == key(value):
@@ -205,18 +199,12 @@ def exact_side(node: Node) -> tuple[Node, list[Node]]:
 
     An equation with variables is returned unchanged.
     """
-    if not isinstance(node, Relation) or not all(op in ("=", "~") for op in node.ops):
+    if not isinstance(node, Relation) or not {"=", "~"}.issuperset(node.ops):
         return node, []
-    sides = list(node.sides)
-    if node.ops == ("=",) and (symbols(sides[0]) or symbols(sides[1])):
+    if node.ops == ("=",) and symbols(node):
         return node, []
-    exact = [sides[0]]
-    for op, side in zip(node.ops, sides[1:], strict=True):
-        if op == "~":
-            break
-        exact.append(side)
-    chosen = exact[-1]
-    return chosen, [side for side in sides if side is not chosen]
+    chosen = node.sides[node.ops.index("~") if "~" in node.ops else -1]
+    return chosen, [side for side in node.sides if side is not chosen]
 
 
 def is_approximate(node: Node) -> bool:
@@ -234,7 +222,7 @@ def is_approximate(node: Node) -> bool:
 
 def without_condition(node: Node) -> Node:
     """Return the node without its conditions and remarks, such as "for all integers n"."""
-    while isinstance(node, Given) and not (isinstance(node.body, Words) and not node.body.text):
+    while isinstance(node, Given) and node.body != Words(""):
         node = node.body
     return node
 
@@ -256,19 +244,14 @@ def expand_signs(node: Node) -> list[Node]:
     A minus-plus sign (``mp``) has the opposite of the sign chosen for the plus-minus sign (``pm``) before it.
     """
     if isinstance(node, BracketGroup) and node.open in ("(", "["):
-        return _expand_tuple(node)
+        parts = [expand_signs(item) for item in node.items]
+        if not 1 < prod(map(len, parts)) <= MAX_EXPANSION:
+            return [node]
+        return [BracketGroup(node.open, node.close, choice) for choice in product(*parts)]
     count = max(sum(isinstance(part, Apply) and part.op == "pm" for part in walk(node)), 1)
     if not has_signs(node) or 2**count > MAX_EXPANSION:
         return [node]
     return [_signed(node, choice) for choice in product((1, -1), repeat=count)]
-
-
-def _expand_tuple(node: BracketGroup) -> list[Node]:
-    parts = [expand_signs(item) for item in node.items]
-    total = prod(map(len, parts))
-    if total == 1 or total > MAX_EXPANSION:
-        return [node]
-    return [BracketGroup(node.open, node.close, choice) for choice in product(*parts)]
 
 
 def _signed(node: Node, choice: tuple[int, ...]) -> Node:
@@ -295,14 +278,13 @@ def has_signs(node: Node) -> bool:
 
 def as_sequence(node: Node) -> tuple[Node, ...] | None:
     """Return the entries of a tuple, of a row or column, or of a bracketed list; ``None`` for other nodes."""
-    if isinstance(node, Matrix):
-        if len(node.rows) == 1:
-            return node.rows[0]
-        if all(len(row) == 1 for row in node.rows):
-            return tuple(row[0] for row in node.rows)
-        return None
-    if isinstance(node, BracketGroup) and node.open in ("(", "[", "<"):
-        return node.items
+    match node:
+        case Matrix(rows=(row,)):
+            return row
+        case Matrix(rows=rows) if all(len(row) == 1 for row in rows):
+            return tuple(entry for (entry,) in rows)
+        case BracketGroup(open="(" | "[" | "<", items=items):
+            return items
     return None
 
 
@@ -379,7 +361,8 @@ def components(node: Node) -> tuple[Node, ...] | None:
         case Apply(op="mul", args=(Matrix(rows=left), Matrix(rows=right))) if (
             len(left[0]) == len(right) and len(left) * len(right[0]) <= MAX_PRODUCT
         ):
-            return tuple(_dot(row, column) for row in left for column in zip(*right, strict=True))
+            pairs = [zip(row, column, strict=True) for row in left for column in zip(*right, strict=True)]
+            return tuple(Apply("add", tuple(Apply("mul", pair) for pair in terms)) for terms in pairs)
         case Apply(op="neg" | "mul" | "div" as op, args=args):
             found = [(at, entries) for at, arg in enumerate(args) if (entries := components(arg)) is not None]
             if len(found) != 1 or (op == "div" and found[0][0] == 1):
@@ -406,16 +389,13 @@ def along_axes(node: Node, length: int) -> tuple[Node, ...] | None:
         return None
     terms = node.args if isinstance(node, Apply) and node.op == "add" else (node,)
 
-    def along(part: Node, axis: str) -> Node:
-        def change(inner: Node) -> Node | None:
-            name = _axis_name(inner)
-            return Num(Fraction(name == axis)) if name in axes else None
-
-        return rebuild(part, change)
+    def along(axis: str) -> Node:
+        values = {name: Num(Fraction(name == axis)) for name in axes}
+        return rebuild(node, lambda part: values.get(_axis_name(part)))
 
     if any(sum(name in axes for name in map(_axis_name, walk(term))) != 1 for term in terms):
         return None
-    return tuple(along(node, axis) for axis in axes)
+    return tuple(map(along, axes))
 
 
 def _axis_name(node: Node) -> str:
@@ -430,8 +410,3 @@ def with_identity(node: Node, other: Node) -> Node:
     size = len(grids[0])
     rows = tuple(tuple(Num(Fraction(row == column)) for column in range(size)) for row in range(size))
     return replace_symbols(node, dict.fromkeys(("I", f"I_{size}"), Matrix(rows)))
-
-
-def _dot(row: tuple[Node, ...], column: tuple[Node, ...]) -> Node:
-    terms = tuple(Apply("mul", (one, other)) for one, other in zip(row, column, strict=True))
-    return terms[0] if len(terms) == 1 else Apply("add", terms)

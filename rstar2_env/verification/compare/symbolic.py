@@ -8,12 +8,12 @@ is exact: the difference simplifies to zero. math-verify is not used for verdict
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from rstar2_env.verification.read.nodes import Apply, Big, Const, Node, Num, Sym, walk, whole
 
-_loaded: set[str] = set()
 _notify: Callable[[str], None] | None = None
 
 _FUNCTIONS = {
@@ -27,6 +27,8 @@ _FUNCTIONS = {
     **{"add": "Add", "mixed": "Add", "mul": "Mul", "pow": "Pow", "root": "root", "log": "log", "deg": "rad"},
 }
 """The name of each operation in SymPy."""
+_CONSTANTS = {"pi": "pi", "e": "E", "i": "I", "oo": "oo"}
+"""The name of each constant in SymPy."""
 
 
 class _UnknownError(Exception):
@@ -41,24 +43,21 @@ def on_load(notify: Callable[[str], None]) -> None:
 
 def load(name: str) -> Any:
     """Import a library. The first time, call the callback of ``on_load``, so that the parent pauses its deadline."""
-    first = name not in _loaded
-    if first and _notify is not None:
-        _notify("loading")
+    if name in sys.modules or _notify is None:
+        return importlib.import_module(name)
+    _notify("loading")
     module = importlib.import_module(name)
-    if first and _notify is not None:
-        _notify("loaded")
-    _loaded.add(name)
+    _notify("loaded")
     return module
 
 
 def same_symbolic(gold: Node, answer: Node) -> bool | None:
     """Return whether two expressions are equal according to SymPy; ``None`` if it cannot decide."""
-    if not _worth_it(gold) and not _worth_it(answer):
-        return None
+    if not any(isinstance(part, Big) for part in (*walk(gold), *walk(answer))):
+        return None  # evaluation can decide everything else
     sympy = load("sympy")
     try:
-        difference = _build(sympy, gold) - _build(sympy, answer)
-        difference = difference.doit()
+        difference = (_build(sympy, gold) - _build(sympy, answer)).doit()
         if difference.has(sympy.Sum, sympy.Integral, sympy.Limit, sympy.Product, sympy.nan, sympy.zoo, sympy.oo):
             return None
         return bool(sympy.simplify(difference) == 0)
@@ -114,42 +113,24 @@ def _is_algebraic(node: Node) -> bool:
             return False
 
 
-def _worth_it(node: Node) -> bool:
-    """Whether the expression contains an operation that SymPy may solve and evaluation cannot, such as an integral."""
-    return any(isinstance(part, Big) for part in walk(node))
-
-
 def _build(sympy: Any, node: Node) -> Any:
     match node:
         case Num(value=value):
             return sympy.Rational(value.numerator, value.denominator)
-        case Sym(name="..."):
-            raise _UnknownError
-        case Sym(name=name):
+        case Sym(name=name) if name != "...":
             return sympy.Symbol(name, real=True)
-        case Const(name=name):
-            constants = {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "oo": sympy.oo}
-            if name not in constants:
-                raise _UnknownError
-            return constants[name]
-        case Apply(op=op, args=args):
-            return _apply(sympy, op, [_build(sympy, arg) for arg in args])
+        case Const(name=name) if name in _CONSTANTS:
+            return getattr(sympy, _CONSTANTS[name])
+        case Apply(op="neg", args=(inner,)):
+            return -_build(sympy, inner)
+        case Apply(op="div" | "ratio", args=(top, bottom)):
+            return _build(sympy, top) / _build(sympy, bottom)
+        case Apply(op="lg", args=(value,)):
+            return sympy.log(_build(sympy, value), 10)
+        case Apply(op=op, args=(_, *_) as args) if op in _FUNCTIONS:
+            return getattr(sympy, _FUNCTIONS[op])(*(_build(sympy, arg) for arg in args))
         case Big():
             return _big(sympy, node)
-        case _:
-            raise _UnknownError
-
-
-def _apply(sympy: Any, op: str, args: list[Any]) -> Any:
-    match op, args:
-        case ("neg", [one]):
-            return -one
-        case ("div" | "ratio", [top, bottom]):
-            return top / bottom
-        case ("lg", [value]):
-            return sympy.log(value, 10)
-        case (name, [_, *_]) if name in _FUNCTIONS:
-            return getattr(sympy, _FUNCTIONS[name])(*args)
         case _:
             raise _UnknownError
 

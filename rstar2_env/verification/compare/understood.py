@@ -104,9 +104,8 @@ def _asked(question: str) -> frozenset[str]:
     """Return the words and letters that say what a question asks for; empty if it asks for a formula."""
     clauses = asking_clauses(question)
     clause = clauses[-1].replace("$", " ") if clauses else ""
-    return (
-        meaning(clause.replace("\\", "")) if re.fullmatch(r"(?:[^\W\d_]|\s|\\(?=[a-zA-Z]))*", clause) else frozenset()
-    )
+    plain = re.fullmatch(r"(?:[^\W\d_]|\s|\\(?=[a-zA-Z]))*", clause)
+    return meaning(clause.replace("\\", "")) if plain else frozenset()
 
 
 def meaning(label: str) -> frozenset[str]:
@@ -120,9 +119,7 @@ def _letters(label: str) -> frozenset[str]:
     found: set[str] = set()
     words = label.split()
     for at, word in enumerate(words):
-        article = (
-            len(words) > 1 and (word == "a" or (word == "A" and at == 0)) and len("".join(words[at + 1 : at + 2])) > 1
-        )
+        article = (word == "a" or (word == "A" and at == 0)) and len("".join(words[at + 1 : at + 2])) > 1
         if (len(word) == 1 and word.isascii() and word.isalpha() and not article) or word in names.GREEK:
             found.add(word)
         elif word.isupper() and word.isascii() and unknown_in_label(word, frozenset(), None) is not None:
@@ -142,9 +139,8 @@ def _labels(answer: Node) -> Iterator[str]:
 
 def _spelled(node: Node) -> str:
     """Return the letters of a product of variables as one word; empty for other nodes."""
-    if not isinstance(node, Apply) or node.op != "mul":
-        return ""
-    return "".join(part.name if isinstance(part, Sym | Const) else " " for part in node.args)
+    factors = node.args if isinstance(node, Apply) and node.op == "mul" else ()
+    return "".join(part.name if isinstance(part, Sym | Const) else " " for part in factors)
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rstar2_env.verification.read.words import SCALES
 
@@ -60,7 +61,7 @@ def without_tool_text(text: str) -> str:
     """
     if not any(mark in text for mark in _TOOL_MARKS):
         return text
-    closings = _closings(text)
+    closings = closing_braces(text)
     unclosed: set[str] = set()
     kept: list[str] = []
     at = start = 0
@@ -102,7 +103,7 @@ def extract_boxed(text: str) -> list[str]:
 
 def _spans(text: str) -> list[tuple[int, int, str]]:
     """Return start, end and content of every outermost balanced box."""
-    closings = _closings(text)
+    closings = closing_braces(text)
     found: list[tuple[int, int, str]] = []
     at = 0
     while (match := _BOX.search(text, at)) is not None:
@@ -218,7 +219,8 @@ def strip_dollars(text: str) -> str:
     return text
 
 
-def _closings(text: str) -> dict[int, int]:
+@lru_cache(maxsize=8)
+def closing_braces(text: str) -> dict[int, int]:
     """Map the position of each opening brace to that of its closing brace, in one pass; escaped braces are text."""
     closings: dict[int, int] = {}
     pending: list[int] = []

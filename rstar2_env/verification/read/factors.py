@@ -63,13 +63,16 @@ class Factors(Cursor, ABC):
     def chain(self) -> Node:
         """Read a chain of relations, such as ``a < b = c``; implemented by ``parser.Reader``."""
 
-    def fresh(self, closers: tuple[str, ...]) -> Node:
-        """Read the items of a bracket; bars, rows and integrals that began before the bracket cannot end inside it."""
+    def group(self, closers: tuple[str, ...]) -> tuple[Node, str]:
+        """Read the items of a bracket and the closing bracket.
+
+        Bars, rows and integrals that began before the bracket cannot end inside it.
+        """
         saved = self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral
         self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = 0, 0, False, False, False
         node = self.items(closers)
         self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = saved
-        return node
+        return node, self.close(closers)
 
     def bracket(self, opening: str) -> Node:
         """Read the content of an opened bracket: a value, a tuple, an interval or a set."""
@@ -83,16 +86,14 @@ class Factors(Cursor, ABC):
             if opening == "{":  # "{}" only separates
                 return self.atom() if self.starts_factor() else ONE
             raise ReadError("a bracket is empty")
-        node = self.fresh(_CLOSERS[opening])
-        closing = self.close(_CLOSERS[opening])
+        node, closing = self.group(_CLOSERS[opening])
         if opening in ("floor", "ceil"):
             return Apply(opening, (node,))
-        several = node.items if isinstance(node, BracketGroup) and not node.open else None
-        if opening == "\\{" or (opening == "{" and several is not None):
-            return BracketGroup("\\{", "\\}", (node,) if several is None else several)
-        if opening == "<" or several is not None:
-            return BracketGroup(opening, closing, (node,) if several is None else several)
-        return node
+        several = isinstance(node, BracketGroup) and not node.open
+        items = node.items if isinstance(node, BracketGroup) and several else (node,)
+        if opening == "\\{" or (opening == "{" and several):
+            return BracketGroup("\\{", "\\}", items)
+        return BracketGroup(opening, closing, items) if opening == "<" or several else node
 
     def _set_builder(self, opening: str) -> Node | None:
         """Read ``{head | condition}``, or return ``None`` and leave the cursor where it was."""
@@ -222,44 +223,23 @@ class Factors(Cursor, ABC):
         return True
 
     def _degrees(self, node: Node) -> Node:
-        token = self.peek()
-        if token.kind in ("let", "text") and token.text in ("C", "F"):
-            self.next()
-            return Quantity(node, f"deg{token.text}")
-        return Apply("deg", (node,))
+        scale = self.take("let", "C", "F") or self.take("text", "C", "F")
+        return Apply("deg", (node,)) if scale is None else Quantity(node, f"deg{scale.text}")
 
     def atom(self) -> Node:
         """Read an atom: a number, a name or a bracket."""
         token = self.next()
+        if token.kind in _READERS:
+            return _READERS[token.kind](self, token.text)
         match token.kind:
             case "num":
                 return self._number(token)
-            case "let":
-                return self._letter(token.text)
             case "const":
                 return Const(token.text)
             case "dots":
                 return Sym("...")
-            case "cmd":
-                return self._command(token.text)
-            case "fn":
-                return self._function(token.text)
-            case "open":
-                return self.bracket(token.text)
-            case "bar":
-                return self.bars(token.text)
-            case "big":
-                return self._big(token.text)
-            case "accent":
-                return self._accented(token.text)
-            case "minmax":
-                return self._min_max(token.text)
             case "money":
                 return Quantity(self.factor(), token.text)
-            case "begin":
-                return self.environment(token.text)
-            case "text":
-                return self._words(token.text)
             case "op" if token.text == "-":
                 return Apply("neg", (self.factor(),))
             case _:
@@ -308,9 +288,7 @@ class Factors(Cursor, ABC):
     def argument(self, *, split: bool = False) -> Node:
         r"""Read the argument of a command: a group or a token; if ``split``, only one digit, as in ``\frac12``."""
         if self.take("open", "{"):
-            node = self.fresh(("}",))
-            self.close(("}",))
-            return node
+            return self.group(("}",))[0]
         token = self.peek()
         if token is END:
             raise ReadError("a command has no argument")
@@ -344,14 +322,10 @@ class Factors(Cursor, ABC):
 
     def _scripts(self) -> tuple[Node | None, Node | None]:
         """Read the subscript and the superscript of a name, in any order; ``None`` for a missing one."""
-        below: Node | None = None
-        above: Node | None = None
+        found: dict[str, Node] = {}
         while (token := self.take("op", "^", "_")) is not None:
-            if token.text == "_":
-                below = self.argument()
-            else:
-                above = self.script()
-        return below, above
+            found[token.text] = self.argument() if token.text == "_" else self.script()
+        return found.get("_"), found.get("^")
 
     def _function(self, name: str) -> Node:
         """Read the power, base and argument of a function whose name has been consumed."""
@@ -429,6 +403,14 @@ class Factors(Cursor, ABC):
         if self.is_next("let"):
             self.factor()  # "max f = 42": a label
         return Words(name)
+
+
+_READERS: dict[str, Callable[[Factors, str], Node]] = {
+    **{"open": Factors.bracket, "bar": Factors.bars, "begin": Factors.environment, "text": Factors._words},
+    **{"let": Factors._letter, "accent": Factors._accented, "fn": Factors._function, "cmd": Factors._command},
+    **{"big": Factors._big, "minmax": Factors._min_max},
+}
+"""The method that reads an atom after its first token, by the kind of that token; its argument is the token's text."""
 
 
 def _as_number(token: Token) -> Num:

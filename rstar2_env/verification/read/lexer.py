@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from rstar2_env.verification.read import names, units, vocabulary
+from rstar2_env.verification.read.boxed import closing_braces
 
 
 class ReadError(Exception):
@@ -90,7 +91,7 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
     tokens: list[Token] = []
     # Between dollars, plain braces are TeX's grouping; elsewhere they mean a set.
     if text[:1] == "$" == text[-1:] and text.count("$") == 2 and text[1:2] == "{" and text[-2] == "}":
-        text = f"{text[2:-2]}" if _is_one_group(text[1:-1]) else text
+        text = text[2:-2] if closing_braces(text).get(1) == len(text) - 2 else text
     parts = text.split("$") if "$" in text else [text]
     for index, part in enumerate(parts):
         # In a text that uses $...$, letters outside of it are prose.
@@ -105,14 +106,6 @@ def _is_prose(text: str) -> bool:
     if len(runs) < 2 or in_formula or _PROSE.fullmatch(text) is None or units.read_unit(runs[-1]) is not None:
         return False
     return any(names.is_word(run) or (len(run) > 2 and run.istitle()) for run in runs)
-
-
-def _is_one_group(text: str) -> bool:
-    """Whether the last character closes the brace with which the text begins."""
-    try:
-        return _group(text, 0)[1] == len(text)
-    except ReadError:
-        return False
 
 
 def _money(text: str) -> str:
@@ -130,8 +123,7 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
     spaced = bool(tokens)
     while at < len(text):
         match = _TOKEN.match(text, at)
-        if match is None:  # the last branch matches any character
-            raise ReadError(f"cannot read {text[at]!r}")
+        assert match is not None  # the last branch matches any character
         kind = match.lastgroup
         value = match[kind] if kind else ""
         at = match.end()
@@ -176,21 +168,20 @@ def _rate(text: str, at: int, tokens: list[Token]) -> str | None:
 
 def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -> int:
     """Append the tokens of a LaTeX command whose name ends at ``at``; return the end of the command or its group."""
+    if name not in names.TEXT_COMMANDS | {"begin", "end", "mathbb"}:
+        tokens.append(Token(*names.COMMANDS.get(name, ("let", f"\\{name}")), spaced))
+        return at
+    content, end = _group(text, at)
+    inner = content.strip()
     if name in names.TEXT_COMMANDS:
-        content, end = _group(text, at)
         _text_group(content, name, tokens, spaced)
-        return end
-    if name in ("begin", "end"):
-        environment, end = _group(text, at)
-        tokens.append(Token(name, environment.strip().rstrip("*"), spaced))
-        return end
-    if name == "mathbb":
-        content, end = _group(text, at)
-        known = content.strip() if content.strip() in names.NUMBER_SETS else None
-        tokens.append(Token("const", known, spaced) if known else Token("let", f"bb{content.strip()}", spaced))
-        return end
-    tokens.append(Token(*names.COMMANDS.get(name, ("let", f"\\{name}")), spaced))
-    return at
+    elif name == "mathbb":
+        tokens.append(
+            Token("const", inner, spaced) if inner in names.NUMBER_SETS else Token("let", f"bb{inner}", spaced)
+        )
+    else:
+        tokens.append(Token(name, inner.rstrip("*"), spaced))
+    return end
 
 
 def _group(text: str, at: int) -> tuple[str, int]:
@@ -201,12 +192,9 @@ def _group(text: str, at: int) -> tuple[str, int]:
         raise ReadError("the last LaTeX command has no argument")
     if text[at] != "{":
         return text[at], at + 1
-    depth = 0
-    for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, at):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth == 0:
-            return text[at + 1 : match.start()], match.end()
-    raise ReadError("a brace is not closed")
+    if (end := closing_braces(text).get(at)) is None:
+        raise ReadError("a brace is not closed")
+    return text[at + 1 : end], end + 1
 
 
 def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -> None:
@@ -224,8 +212,7 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
     if inner[-1] in ":=" and inner[0].isalpha():
         tokens += [Token("text", inner[:-1].strip(), spaced), Token("colon", ":")]
         return
-    joining = _JOINING_TEXT.fullmatch(inner)
-    if joining is not None:
+    if (joining := _JOINING_TEXT.fullmatch(inner)) is not None:
         tokens.append(Token("sep", joining[1].lower(), spaced))
     elif inner in names.FUNCTIONS:
         tokens.append(Token("fn", names.FUNCTIONS[inner], spaced))
@@ -353,11 +340,7 @@ class Cursor:
 
     def take(self, kind: str, *texts: str) -> Token | None:
         """Consume and return the next token if ``is_next`` holds for it; otherwise return ``None``."""
-        token = self.tokens[self.at]
-        if token.kind != kind or (texts and token.text not in texts):
-            return None
-        self.at += 1
-        return token
+        return self.next() if self.is_next(kind, *texts) else None
 
     def next(self) -> Token:
         """Consume and return the next token.

@@ -32,10 +32,10 @@ from rstar2_env.verification.read.nodes import (
     walk,
 )
 
-_CONSTANT_NAME = re.compile(r"[cCkK](?:_\d+)?|[ABD](?:_\d+)?|const")
-_PARAMETER = re.compile(r"(?:[jklmnpqrstuv]|lambda|mu|alpha|beta)(?:_\d+)?")
+_CONSTANT_NAME = re.compile(r"[cCkKABD](?:_\d+)?|const")
+"""Pattern of the usual names of a constant of integration."""
+_PARAMETER = re.compile(r"(?:[jklmnpqt]|lambda|mu)(?:_\d+)?")
 _INTEGER = re.compile(r"\bin\b\s*Z|integer|\bwhole\b|Z")
-_INTEGERS = frozenset("jklmnpqt")
 _PHRASE_NODES: dict[str, Node] = {
     **{"#oo": Const("oo"), "#empty": Const("empty"), "#R": Const("R"), "#Z": Const("Z")},
     "#R+": BracketGroup("(", ")", (ZERO, Const("oo"))),
@@ -73,9 +73,8 @@ def normal(node: Node, read: Callable[[str], Node]) -> Node:
                 named = len(name) == 1 and name.isupper() and len(items) > 1 and not symbols(point)
                 return Relation(("=",), (Sym(name), rebuild(point, change))) if named else None
             case BracketGroup(open="[", items=(BracketGroup(open="[" | "", items=first), *_) as rows) if len(rows) > 1:
-                if all(
-                    isinstance(row, BracketGroup) and row.open in "[" and len(row.items) == len(first) for row in rows
-                ):
+                lists = [row for row in rows if isinstance(row, BracketGroup) and row.open in "["]
+                if [len(row.items) for row in lists] == [len(first)] * len(rows):
                     return Matrix(tuple(tuple(rebuild(one, change) for one in children(row)) for row in rows))
             case Quantity(value=value, unit=unit):
                 return _quantity(rebuild(value, change), unit)
@@ -105,13 +104,10 @@ def _quantity(value: Node, unit: str) -> Node:
     known = units.read_unit(unit)
     if known is None and (measure := vocabulary.before_remark(unit)) is not None:
         return _quantity(value, measure)
-    if known is None or unit == "%":
-        return Quantity(value, unit)
     if known == units.DEGREE:
         return Apply("deg", (value,))
-    if known.dimension or known.factor != 1:
-        return Quantity(value, unit)
-    return Apply("rad", (value,))
+    is_radian = unit != "%" and known == units.Unit(Fraction(1), ())
+    return Apply("rad", (value,)) if is_radian else Quantity(value, unit)
 
 
 def _together(parts: tuple[Node, ...]) -> Node | None:
@@ -179,17 +175,11 @@ def _split_unit(node: Node) -> tuple[Node | None, str] | None:
             return None if symbols(node) else (node, "")
 
 
-def is_constant_name(name: str) -> bool:
-    """Return whether a name is usual for a constant of integration, such as ``C``, ``c_1`` or ``A``."""
-    return _CONSTANT_NAME.fullmatch(name) is not None
-
-
 def is_parametric(gold: Node, answer: Node) -> bool:
     """Whether two answers are tuples or vectors, whose letters may be parameters (``(1 + t, 2 - t)``)."""
+    parts = [*walk(gold), *walk(answer)]
     return any(
-        isinstance(part, Matrix) or (isinstance(part, BracketGroup) and part.open in ("(", "<"))
-        for tree in (gold, answer)
-        for part in walk(tree)
+        isinstance(part, Matrix) or (isinstance(part, BracketGroup) and part.open in ("(", "<")) for part in parts
     )
 
 
@@ -201,16 +191,12 @@ def role(name: str, node: Node) -> str | None:
     """
     if any(_declares(part, name) for part in walk(node)):
         return "integer"
-    if _PARAMETER.fullmatch(name) and name[0] in _INTEGERS and _is_loose(name, node, _has_turn, added=False):
+    if _PARAMETER.fullmatch(name) and _is_loose(name, node, _has_turn, added=False):
         return "integer"
-    others = [other for other in symbols(node) if not is_constant_name(other)]
-    if (
-        others
-        and is_constant_name(name)
-        and _is_loose(name, node, lambda rest: bool(symbols(rest) - {name}), added=True)
-    ):
-        return "constant"
-    return None
+    others = any(_CONSTANT_NAME.fullmatch(other) is None for other in symbols(node))
+    if not others or _CONSTANT_NAME.fullmatch(name) is None:
+        return None
+    return "constant" if _is_loose(name, node, lambda rest: bool(symbols(rest) - {name}), added=True) else None
 
 
 def _declares(node: Node, name: str) -> bool:
@@ -279,26 +265,18 @@ def as_cases(node: Node, read: Read) -> Node | None:
     label: Node | None = None
     parts: list[Node] = []
     rows = list(node.items)
-    if rows and node.open == "" and (head := _labelled(rows[0])) is not None:
-        label, rows[0] = head
+    match rows:
+        case [Given(body=Relation(ops=("=",), sides=(label, value)), condition=text), *rest] if node.open == "":
+            rows = [Given(value, text), *rest]  # "f(x) = x if x > 0": the label belongs to all cases
     for row in rows:
         value, condition = _split(row, read)
         if condition is None:
-            if node.open == "cases":
-                return BracketGroup("", "", node.items)
-            return None
+            return BracketGroup("", "", node.items) if node.open == "cases" else None
         parts += [value, condition]
     if len(parts) < 4:
         return None
     made = Apply("cases", tuple(parts))
     return made if label is None else Relation(("=",), (label, made))
-
-
-def _labelled(node: Node) -> tuple[Node, Node] | None:
-    """Split ``f(x) = x if x > 0`` into the label ``f(x)`` of all cases and the first case; ``None`` for other nodes."""
-    if isinstance(node, Given) and isinstance(node.body, Relation) and node.body.ops == ("=",):
-        return node.body.sides[0], Given(node.body.sides[1], node.condition)
-    return None
 
 
 def _split(row: Node, read: Read) -> tuple[Node, Node | None]:

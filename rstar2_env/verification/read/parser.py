@@ -151,10 +151,9 @@ class Reader(Factors):
 
         After the beginning of the answer, "any" and "integer" also begin a condition.
         """
-        first = text.split()[0]
-        if self.at == 0:
-            return first in names.CONDITION_STARTS - {"given"}  # "given expression equals 5" is a label
-        return first in names.CONDITION_STARTS or first in ("any", "integer")
+        # At the beginning, "given expression equals 5" is a label.
+        starts = names.CONDITION_STARTS | {"any", "integer"} if self.at else names.CONDITION_STARTS - {"given"}
+        return text.split()[0] in starts
 
     def rest_of_item(self) -> str:
         """Return the text up to the next separator or bracket: a condition or remark, which is not parsed here."""
@@ -396,7 +395,7 @@ def as_condition(node: Node, text: str) -> str | None:
     second = isinstance(node, Given) and isinstance(node.body, Num | Quantity)  # such as "20 (25 if inclusive)"
     if second or (isinstance(node, Relation) and any(isinstance(side, Words) for side in node.sides)):
         raise ReadError("a second value follows")  # such as "9 (should be 10)"
-    if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
+    if isinstance(node, Given) and node.body == Words(""):
         return node.condition
     if isinstance(node, Relation | Given):
         return f"{names.RESTRICTION} {text[1:-1].strip()}"
@@ -417,9 +416,8 @@ def restricts(node: Node, value: Node) -> bool:
 
 def is_number_set(node: Node) -> bool:
     """Return whether a node is a set of numbers, such as R, or R without 0."""
-    return (isinstance(node, Const) and node.name in names.NUMBER_SETS) or (
-        isinstance(node, Apply) and node.op == "diff"
-    )
+    named = isinstance(node, Const) and node.name in names.NUMBER_SETS
+    return named or (isinstance(node, Apply) and node.op == "diff")
 
 
 def add(terms: list[Node]) -> Node:
@@ -457,8 +455,7 @@ def times(left: Node, right: Node) -> Node:
         return Apply("deg", (Apply("add", (degrees, part)),))  # such as "22 degrees 30 minutes"
     if isinstance(left, Quantity) and isinstance(right, Quantity):
         return Apply("together", (left, right))  # such as "3 hours 20 minutes"
-    if isinstance(right, Quantity) and not isinstance(left, Quantity):
+    if isinstance(right, Quantity):
         return Quantity(Apply("mul", (left, right.value)), right.unit)
-    if isinstance(left, Apply) and left.op == "mul":
-        return Apply("mul", (*left.args, right))
-    return Apply("mul", (left, right))
+    factors = left.args if isinstance(left, Apply) and left.op == "mul" else (left,)
+    return Apply("mul", (*factors, right))
