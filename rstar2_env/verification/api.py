@@ -202,8 +202,7 @@ def _begin(
         )
     if answer is None:
         return _NO_ANSWER
-    reply = _same_plain(options, gold, answer, question)
-    if reply is not None:
+    if (reply := _same_plain(options, gold, answer, question)) is not None:
         return reply
     if len(gold) > MAX_TEXT_CHARS or len(answer) > MAX_TEXT_CHARS:
         return WorkerReply(Reason.TOO_LARGE if len(answer) > MAX_TEXT_CHARS else Reason.UNPARSABLE_GOLD, "length")
@@ -244,11 +243,7 @@ def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | 
     """
     if options.kind not in ("auto", "number"):
         return None
-    gold_number = read_plain(gold)
-    if gold_number is None:
-        return None
-    answer_number = read_plain(answer)
-    if answer_number is None:
+    if (gold_number := read_plain(gold)) is None or (answer_number := read_plain(answer)) is None:
         return None
     tolerance = None if options.tolerance is None else Fraction(options.tolerance)
     if not same_number(gold_number, answer_number, tolerance):

@@ -8,6 +8,7 @@ worker's deadline ends.
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 MAX_CHARS = 4000
 """Length of the longest text that is parsed, in characters."""
@@ -48,21 +49,13 @@ def too_large(text: str) -> str | None:
     """Return the name of the limit that a text exceeds ("length", "nesting", …), or ``None`` if it exceeds none."""
     if len(text) > MAX_CHARS:
         return "length"
-    depth = deepest = 0
-    for char in text:
-        if char in _OPEN:
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in _CLOSE:
-            depth -= 1
-    if deepest > MAX_NESTING:
+    if max(accumulate((char in _OPEN) - (char in _CLOSE) for char in text), default=0) > MAX_NESTING:
         return "nesting"
     if _DIGITS.search(text):
         return "digits"
     if "^" in text or "**" in text:
-        if any(len(power) > 6 or int(power.replace(",", "")) > MAX_EXPONENT for power in _POWER.findall(text)):
-            return "power"
-        if _tower_height(text) > MAX_TOWER:
+        high = (len(power) > 6 or int(power.replace(",", "")) > MAX_EXPONENT for power in _POWER.findall(text))
+        if any(high) or _tower_height(text) > MAX_TOWER:
             return "power"
         for _, base, power in _NESTED_POWER.findall(text):
             if len(base) > 6 or len(power) > 6 or (int(base) > 1 and int(base) ** min(int(power), 64) > MAX_EXPONENT):

@@ -190,11 +190,9 @@ def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
 
 
 def _by_category(labelled: Sequence[Graded]) -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = {}
-    for name in sorted({name for item in labelled for name in item.pair.categories}):
-        members = [item for item in labelled if name in item.pair.categories]
-        table[name] = {"n": len(members), **_errors(members)}
-    return table
+    names = sorted({name for item in labelled for name in item.pair.categories})
+    members = {name: [item for item in labelled if name in item.pair.categories] for name in names}
+    return {name: {"n": len(items), **_errors(items)} for name, items in members.items()}
 
 
 def _errors(labelled: Sequence[Graded]) -> dict[str, Any]:

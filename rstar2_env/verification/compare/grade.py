@@ -38,8 +38,6 @@ from rstar2_env.verification.read.words import plain_words, same_text
 from rstar2_env.verification.values.ball import TooLargeError
 from rstar2_env.verification.verdict import Reason
 
-on_load = symbolic.on_load
-
 _PERCENT = re.compile(r"%|\bper ?cent\b", re.IGNORECASE)
 _LOOSE_SPACE = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
 _WORD = re.compile(r"(?=[a-z]*[aeiou])[a-z]{3,}")
@@ -396,6 +394,3 @@ def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool])
         left == right or (left[1] and right[1] and same_formula(left[0], right[0]))
         for left, right in zip(one, other, strict=True)
     )
-
-
-__all__ = ["TooLargeError", "grade", "grade_request", "on_load"]

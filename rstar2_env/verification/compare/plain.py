@@ -83,11 +83,7 @@ def read_plain(text: str) -> PlainNumber | None:
         return _ratio(int(sign + "1") * int(top), int(bottom))
     if whole is None and not part:
         return None
-    if whole is not None and not whole.isdigit():
-        whole = _SEPARATORS.sub("", whole)
-    number = int((whole or "") + (part or ""))
-    if sign == "-":
-        number = -number
+    number = int(sign + _SEPARATORS.sub("", (whole or "") + (part or "")))
     shift = int(exp or power or digit or 0)
     if not -MAX_EXPONENT <= shift <= MAX_EXPONENT:
         return None
@@ -115,9 +111,7 @@ def scaled(number: int, decimals: int | None, exponent: int, form: str) -> Plain
 
 
 def _ratio(top: int, bottom: int) -> PlainNumber | None:
-    if bottom == 0:
-        return None
-    return PlainNumber(top if bottom > 0 else -top, abs(bottom), form="fraction")
+    return PlainNumber(top if bottom > 0 else -top, abs(bottom), form="fraction") if bottom else None
 
 
 FLOAT_DIGITS = 12
@@ -135,9 +129,8 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
         tolerance: Largest error relative to the gold number (absolute if the gold number is zero); replaces the
             rounding rule.
     """
-    if gold.top * answer.bottom == answer.top * gold.bottom:
-        return True
-    return is_close(gold, answer, gold.value, answer.value, tolerance)
+    same = gold.top * answer.bottom == answer.top * gold.bottom
+    return same or is_close(gold, answer, gold.value, answer.value, tolerance)
 
 
 def is_close(
@@ -205,11 +198,8 @@ def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent
     gap = abs(value - gold.value)
     if decimals is not None:
         return decimals - exponent > gold.decimals - gold.exponent and 2 * gap <= ulp
-    if _terminates(value, max(2 * gold.decimals - gold.exponent, 0) + 2):
-        return False
+    places = max(2 * gold.decimals - gold.exponent, 0) + 2
+    if (Fraction(10) ** places * value).denominator == 1:
+        return False  # a short decimal itself
     truncated = gold.digits > SURE_DIGITS and gap < ulp and abs(value) > abs(gold.value)
     return 2 * gap <= ulp or truncated
-
-
-def _terminates(value: Fraction, decimals: int) -> bool:
-    return (Fraction(10) ** decimals * value).denominator == 1

@@ -149,11 +149,9 @@ def same_in_base(gold: Node, answer: Node) -> bool | None:
     one, other = _numeral(gold), _numeral(answer)
     if one is None and other is None:
         return None
-    if one is not None and other is not None:
-        return one == other
-    if one is None:
-        return other == (_digits(gold), "10")  # without a base, a numeral is decimal
-    return one[0] == _digits(answer)
+    if other is None:
+        return one is not None and one[0] == _digits(answer)
+    return other == (one or (_digits(gold), "10"))  # without a base, a numeral is decimal
 
 
 def _numeral(node: Node) -> tuple[str, str] | None:
@@ -220,12 +218,11 @@ def same_words(gold: Node, answer: Node, rules: Rules) -> bool:
         answer: The answer to grade.
         rules: The rules of the comparison.
     """
-    if isinstance(gold, Words) and isinstance(answer, Words):
-        if words.same_text(gold.text, answer.text):
-            return True
-        return not rules.strict and words.is_contained(gold.text, answer.text)
     one, other = _name(gold), _name(answer)
-    return one is not None and other is not None and words.same_text(one, other)
+    if one is None or other is None:
+        return False
+    lenient = not rules.strict and isinstance(gold, Words) and isinstance(answer, Words)
+    return words.same_text(one, other) or (lenient and words.is_contained(one, other))
 
 
 def _name(node: Node) -> str | None:

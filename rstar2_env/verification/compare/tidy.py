@@ -126,9 +126,8 @@ def light(node: Node) -> Node:
             return Num(-inner.value, inner.decimals) if isinstance(inner, Num) else Apply("neg", (inner,))
         case Apply(op="add" | "mul" as op, args=args):
             unit = 0 if op == "add" else 1
-            flat: list[Node] = []
-            for arg in map(light, args):
-                flat.extend(arg.args if isinstance(arg, Apply) and arg.op == op else (arg,))
+            lit = map(light, args)
+            flat = [one for arg in lit for one in (arg.args if isinstance(arg, Apply) and arg.op == op else (arg,))]
             kept = [arg for arg in flat if not (isinstance(arg, Num) and arg.value == unit)] or flat[:1]
             return kept[0] if len(kept) == 1 else Apply(op, tuple(kept))
         case Apply(op="div" | "pow" as op, args=(left, right)):

@@ -50,6 +50,9 @@ _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$
 _MAX_WORDS_BETWEEN = 2
 _MAX_NEGATION_CHARS = 60
 """Number of characters before a box that are searched for a negation."""
+_DELIMITED = re.compile(
+    r"\$\$([^$]*)(?<!\\)\$\$|\$([^$]*)(?<!\\)\$|\\\(((?:(?!\\[()]).)*)\\\)|\\\[((?:(?!\\[\[\]]).)*)\\\]", re.DOTALL
+)
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
@@ -72,10 +75,8 @@ def without_tool_text(text: str) -> str:
             continue
         at = end
         if match["percent"]:
-            if (
-                match["hidden"] is None
-                and _NUMBER_BEFORE.search(text, max(0, match.start() - 8), match.start()) is not None
-            ):
+            number = _NUMBER_BEFORE.search(text, max(0, match.start() - 8), match.start())
+            if match["hidden"] is None and number is not None:
                 continue
         elif not match["fence"]:
             name = (match["tag"] or match["comment"]).lower()
@@ -209,14 +210,8 @@ def _last_spans(text: str, *, stops: bool) -> list[tuple[int, int, str]]:
 def strip_dollars(text: str) -> str:
     r"""Strip white space and the math delimiters (``$``, ``$$``, ``\(``, ``\[``) that enclose the whole text."""
     text = text.strip()
-    for opening, closing in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
-        if len(text) >= len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
-            inner = text[len(opening) : len(text) - len(closing)]
-            if opening[0] not in inner and closing not in inner and not inner.endswith("\\"):
-                return inner.strip()
-            if opening[0] == "\\" and opening not in inner and closing not in inner:
-                return inner.strip()
-    return text
+    match = _DELIMITED.fullmatch(text)
+    return text if match is None else match[match.lastindex or 0].strip()
 
 
 @lru_cache(maxsize=8)

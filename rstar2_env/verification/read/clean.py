@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
-from pathlib import Path
 
 from rstar2_env.verification.read import names, words
 from rstar2_env.verification.read.vocabulary import unknown_in_label
@@ -75,11 +74,12 @@ def clean(text: str) -> str:
         text = _COMMAND.sub(lambda match: names.RESPELLED.get(match[0], match[0]), text)
     if '"' in text:
         text = _LONE_QUOTE.sub(lambda match: match[1] or "''", text)
-    text = without_layout(text)
+    layout, spellings = _table()
+    text = _rewritten(text, layout)
     if "0b" in text or "0x" in text or "0o" in text:
         text = _PREFIXED.sub(_prefixed, text)
     in_dollars = _IN_DOLLARS.fullmatch(text)
-    text = f"${rewritten(in_dollars[1])}$" if in_dollars else rewritten(text)
+    text = f"${_rewritten(in_dollars[1], spellings)}$" if in_dollars else _rewritten(text, spellings)
     if "_" in text:
         text = _BASE_NAME.sub(lambda match: f"_{{{words.number(match[1])}}}", text)
     text = _SEPARATED.sub(lambda match: "".join(filter(str.isdigit, match[0])), text)
@@ -141,22 +141,11 @@ def _vulgar(match: re.Match[str]) -> str:
     return f"{match[1]}\\frac{{{top}}}{{{bottom}}}"
 
 
-TABLE_FILE = Path(__file__).with_name("spellings.txt")
-
 _Rewriting = tuple[tuple[str, ...], re.Pattern[str], str]
 
 
-def without_layout(text: str) -> str:
-    """Return a text without Markdown, HTML, sizes and spacing, by the first part of ``spellings.txt``."""
-    return _rewritten(text, _table()[0])
-
-
-def rewritten(text: str) -> str:
-    """Replace each pattern of the second part of ``spellings.txt`` in a text, in the order of that file."""
-    return _rewritten(text, _table()[1])
-
-
 def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
+    """Replace each pattern of a part of ``spellings.txt`` in a text, in the order of that file."""
     for triggers, pattern, new in rows:
         for trigger in triggers:  # `any` over a generator takes three times as long
             if trigger in text:
@@ -171,7 +160,7 @@ def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
     named: dict[str, str] = {}
     parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []
     rows = parts[0]
-    for line in TABLE_FILE.read_text(encoding="utf-8").split("\n"):
+    for line in names.table("spellings.txt"):
         first, _, rest = line.partition("\t")
         pattern, _, new = rest.partition("\t")
         for name, part in named.items():

@@ -97,17 +97,13 @@ class Factors(Cursor, ABC):
 
     def _set_builder(self, opening: str) -> Node | None:
         """Read ``{head | condition}``, or return ``None`` and leave the cursor where it was."""
-        depth = 0
+        depth, marked = 0, False
         for token in self.tokens[self.at :]:
-            if token.kind == "open":
-                depth += 1
-            elif token.kind == "close":
-                depth -= 1
-                if depth < 0:
-                    return None
-            elif depth == 0 and (token.kind in ("mid", "colon") or token.text == "|"):
+            depth += {"open": 1, "close": -1}.get(token.kind, 0)
+            marked = depth == 0 and (token.kind in ("mid", "colon") or token.text == "|")
+            if depth < 0 or marked:
                 break
-        else:
+        if not marked:
             return None
         start = self.at
         saved = self.no_colon, self.no_mid

@@ -11,6 +11,12 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def table(name: str) -> list[str]:
+    """Return the lines of a table in this folder, without empty lines and comments, which begin with ``#``."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").split("\n")
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 _SECTIONS = re.split(
     r"\[([a-z ]+)\]\n", re.sub(r"#.*", "", Path(__file__).with_name("vocabulary.txt").read_text(encoding="utf-8"))
 )
@@ -26,9 +32,7 @@ BRACKETED_FUNCTIONS = word_set(
 CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}
 """Constants that are often written without a backslash."""
 
-_ROWS = [
-    line.split("\t") for line in Path(__file__).with_name("symbols.txt").read_text("utf-8").strip("\n").split("\n")[2:]
-]
+_ROWS = [line.split("\t") for line in table("symbols.txt")]
 """Rows of ``symbols.txt``: kind and text of a token, and its spellings."""
 
 COMMANDS = {spellings.split(" ")[0][1:]: (kind, text) for kind, text, spellings in _ROWS if kind}

@@ -60,8 +60,7 @@ def readings(text: str) -> tuple[Node, ...]:
             the failure of the first reading.
     """
     cleaned = _REPEATING.sub(_repeating, clean(text))
-    trees: list[Node] = []
-    seen: set[str] = set()
+    trees: dict[str, Node] = {}
     failure = ReadError("it is empty")
     inner = strip_dollars(cleaned)
     if (said := words.number(inner)) is not None:
@@ -71,9 +70,9 @@ def readings(text: str) -> tuple[Node, ...]:
     if _PADDED.search(cleaned):
         raise ReadError("a term of a fraction begins with a zero, as in a date")
     if (moment := words.clock(inner)) is not None:
-        trees.append(Words(moment))
+        trees[moment] = Words(moment)
         if "m" in inner.lower():
-            return tuple(trees)  # with "AM" or "PM" it can only be a time; otherwise it may also be a ratio
+            return tuple(trees.values())  # with "AM" or "PM" it can only be a time; otherwise it may also be a ratio
     if (joined := _joined(inner, _TO, ":") or share(inner) or _labelled_ratio(inner)) is not None:
         cleaned = joined  # "3 to 5", "1 out of 2"
     elif _COUNTED.fullmatch(inner) and (counted := words.with_digits(inner)) is not None:
@@ -90,13 +89,10 @@ def readings(text: str) -> tuple[Node, ...]:
             except ReadError as error:
                 failure = error
                 continue
-            name = key(tree)
-            if name not in seen:
-                seen.add(name)
-                trees.append(tree)
+            trees.setdefault(key(tree), tree)
     if not trees:
         raise failure
-    return tuple(trees)
+    return tuple(trees.values())
 
 
 def possible_readings(text: str) -> tuple[Node, ...]:
@@ -156,10 +152,8 @@ def _spellings(text: str) -> list[str]:
                 return found  # "2,000 m" is not a list
         if (comma := _decimal_comma(text)) is not None:
             found.append(comma)
-    if _OUTWARD.search(text):
-        turned = _OUTWARD.sub(_turn_brackets, text)
-        if turned != text:
-            found.append(turned)
+    if (turned := _OUTWARD.sub(_turn_brackets, text)) != text:
+        found.append(turned)
     return [*found[:2], text]
 
 

@@ -83,16 +83,10 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
     for anchor in _ANCHORS:
         matches = list(anchor.finditer(tail))
         if matches:
-            return _in_sentence(_first_sentence(tail[matches[-1].end() :]))
+            return _in_sentence(_SENTENCE_END.split(tail[matches[-1].end() :].strip(), maxsplit=1)[0])
     # A single sentence without a mark does not count as a solution: "20 instead of 25" gives no value.
     sentences = sum(1 for part in _SENTENCE_END.split(tail) if part.strip())
     return _last_value(tail) if sentences > 1 or _FORMULA.search(tail) is not None else None
-
-
-def _first_sentence(text: str) -> str:
-    text = text.strip()
-    end = _SENTENCE_END.search(text)
-    return text[: end.start()] if end else text
 
 
 def _in_sentence(sentence: str) -> str | None:

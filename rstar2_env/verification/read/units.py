@@ -116,6 +116,4 @@ ANY_UNIT: Dimension = (("?", 1),)
 
 def same_dimension(gold: Dimension, answer: Dimension) -> bool:
     """Return whether two dimensions are equal; the sign ¥ stands for both yen and yuan."""
-    if gold == answer:
-        return True
-    return {gold, answer} in ({(("¥", 1),), (("JPY", 1),)}, {(("¥", 1),), (("CNY", 1),)})
+    return gold == answer or {gold, answer} in ({(("¥", 1),), (("JPY", 1),)}, {(("¥", 1),), (("CNY", 1),)})

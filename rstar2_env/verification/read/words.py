@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from pathlib import Path
 
-from rstar2_env.verification.read.names import word_set
+from rstar2_env.verification.read.names import table, word_set
 
 _TEXT_COMMAND = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|emph|mathit|textsc|quad|qquad)\b\*?"
@@ -31,10 +30,9 @@ _NUMBER_WORDS = {
 }
 
 
-def _numbers(table: str) -> dict[str, int]:
-    """Return the numbers in the file ``table`` by name. A line has a number and its names; the first is a comment."""
-    rows = [row.split() for row in Path(__file__).with_name(table).read_text(encoding="utf-8").split("\n")[1:]]
-    return {name: int(row[0]) for row in rows for name in row[1:]}
+def _numbers(file: str) -> dict[str, int]:
+    """Return the numbers in a table by name. A line has a number and its names."""
+    return {name: int(number) for number, *names in map(str.split, table(file)) for name in names}
 
 
 _NAMED = _numbers("numbers.txt")

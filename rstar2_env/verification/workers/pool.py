@@ -261,9 +261,6 @@ _workers: int | None = None
 def shared_pool() -> WorkerPool:
     """Return this process's worker pool, which all its verifications share; it is created on first use."""
     global _pool
-    pool = _pool
-    if pool is not None:
-        return pool
     with _pool_lock:
         if _pool is None:
             _pool = WorkerPool(_workers)

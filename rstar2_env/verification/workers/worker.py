@@ -93,7 +93,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which may want to finish its work
     _die_with(int(sys.argv[1]))
     _register_package()
-    from rstar2_env.verification.compare import grade
+    from rstar2_env.verification.compare import grade, symbolic
+    from rstar2_env.verification.values.ball import TooLargeError
     from rstar2_env.verification.workers import wire
 
     source = os.fdopen(os.dup(0), "rb", buffering=0)
@@ -110,7 +111,7 @@ def main() -> None:
         while data:
             data = data[sink.write(data) or 0 :]
 
-    grade.on_load(lambda stage: send({"stage": stage}))
+    symbolic.on_load(lambda stage: send({"stage": stage}))
     send({"stage": "ready"})
     while True:
         header = _read(source, wire.HEADER.size)
@@ -118,7 +119,7 @@ def main() -> None:
         _limit_cpu(float(request.get("timeout_s", 1.0)))
         try:
             reason, method = grade.grade_request(request)
-        except (MemoryError, RecursionError, OverflowError, grade.TooLargeError):
+        except (MemoryError, RecursionError, OverflowError, TooLargeError):
             reason, method = "too_large", "worker"
         send({"reason": reason, "method": method, "rss_mb": _rss_mb()})
 

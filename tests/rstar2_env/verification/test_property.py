@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.verification.compare.equality import Rules
-from rstar2_env.verification.compare.grade import TooLargeError, grade
+from rstar2_env.verification.compare.grade import grade
 from rstar2_env.verification.guards import too_large
+from rstar2_env.verification.values.ball import TooLargeError
 from rstar2_env.verification.verdict import Reason
 
 PIECES = st.sampled_from(
