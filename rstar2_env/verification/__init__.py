@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rstar2_env.core.lazy_names import lazy_names
-from rstar2_env.verification.api import averify, verify, verify_many, verify_response
-from rstar2_env.verification.golds import gold_fault
+from rstar2_env.verification.api import averify, gold_fault, verify, verify_many, verify_response
 from rstar2_env.verification.named import VERIFIERS, VerifierSpec, make_verifier
 from rstar2_env.verification.options import VerifyOptions
 from rstar2_env.verification.read.boxed import boxed_answer, extract_boxed, last_boxed, last_boxed_answer

@@ -158,6 +158,27 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
     return _verdict(reply, time.perf_counter() - start)
 
 
+def gold_fault(gold: str) -> str | None:
+    """Return why a gold answer cannot be read, so that only identical text equals it; ``None`` if it can be read.
+
+    Reading takes linear time and evaluates nothing, so it needs no worker. A wrong gold answer is not found.
+    """
+    inner = gold_answer(gold)
+    if not inner:
+        return "it is empty"
+    if (guard := too_large(inner)) is not None:
+        return f"it is too large to read ({guard})"
+    # Imported here because loading the tables of units and words takes time.
+    from rstar2_env.verification.read.lexer import ReadError
+    from rstar2_env.verification.read.readings import readings
+
+    try:
+        readings(inner)
+    except ReadError as error:
+        return f"only an answer with exactly the same text can match it ({error})"
+    return None
+
+
 def math_verify_alone(gold: str, answer: str | None, *, timeout_s: float = TIMEOUT_S) -> Verdict:
     """Grade with the package math-verify alone, for comparisons with this package; runs in a worker with a deadline.
 
@@ -249,13 +270,12 @@ def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | 
     if not same_number(gold_number, answer_number, tolerance):
         return _OTHER_NUMBER
     asked = question is not None and answer_number.form != "integer"  # for example, to reduce 8/12
-    if gold != answer and (asked or not (answer_number.is_reduced or gold_number.form == "fraction")):
-        return None
-    return _SAME_NUMBER
+    undecided = gold != answer and (asked or not (answer_number.is_reduced or gold_number.form == "fraction"))
+    return None if undecided else _SAME_NUMBER
 
 
 _NO_ANSWER = WorkerReply(Reason.NO_ANSWER, "empty")
 _SAME_NUMBER = WorkerReply(Reason.EQUAL, "number")
 _OTHER_NUMBER = WorkerReply(Reason.DIFFERENT, "number")
 
-__all__ = ["averify", "math_verify_alone", "verify", "verify_many", "verify_response", "verify_with"]
+__all__ = ["averify", "gold_fault", "math_verify_alone", "verify", "verify_many", "verify_response", "verify_with"]

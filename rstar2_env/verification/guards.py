@@ -75,18 +75,15 @@ def too_large(text: str) -> str | None:
 
 def _tower_height(text: str) -> int:
     """Return the largest height of a tower of powers: 2 for ``2^{3^4}``, also written ``2^3^4``."""
-    highest = height = 0
+    highest = height = chain = at = 0
     pending: list[int] = []  # for each open bracket, how far the height falls when it closes
-    chain = 0
-    at = 0
     while (match := _CARET.search(text, at)) is not None:
         at = match.end()
         token = match[0]
         if token in _OPEN:
             pending.append(0)
         elif token in _CLOSE:
-            if pending:
-                height -= pending.pop()
+            height -= pending.pop() if pending else 0
         elif (after := _AFTER_CARET.match(text, at)) is not None:
             if after["open"]:
                 height += chain + 1

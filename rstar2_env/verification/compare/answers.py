@@ -130,7 +130,7 @@ class Comparer:
                 return False
             if (renamed := structure.align_arguments(gold.label, answer.label)) is not None:
                 other = rename(other, renamed)
-            elif structure.is_axis(gold.label) and structure.is_axis(answer.label) and gold.label != answer.label:
+            elif {gold.label, answer.label} <= structure.AXES:
                 # y = 2 and x = 2 are different lines; y = x + 1 and x = y - 1 are the same line.
                 return self._equation(Relation(("=",), (gold.label, one)), Relation(("=",), (answer.label, other)))
         result = self.values(one, other)
@@ -236,11 +236,11 @@ class Comparer:
         one, other = structure.components(gold), structure.components(answer)
         if one is None and other is None:
             return None
+        if one and other and _has_grid(gold) != _has_grid(answer):
+            return False
         one = one or structure.along_axes(gold, len(other or ()))
         other = other or structure.along_axes(answer, len(one or ()))
-        return (
-            one is not None and other is not None and _has_grid(gold) == _has_grid(answer) and self._ordered(one, other)
-        )
+        return one is not None and other is not None and self._ordered(one, other)
 
     def _up_to_constant(self, gold: Node, answer: Node) -> bool:
         """Return whether two antiderivatives, each with a constant of integration, differ by a constant."""
@@ -253,9 +253,7 @@ class Comparer:
         return same_expression(difference, moved, Rules()) is True
 
     def _ordered(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool | None:
-        if len(gold) != len(answer):
-            return False
-        return all_of(self.values(one, other) for one, other in zip(gold, answer, strict=True))
+        return len(gold) == len(answer) and all_of(map(self.values, gold, answer))
 
     def _unordered(self, gold: list[Node], answer: list[Node]) -> bool | None:
         """Compare in any order; if the gold has several elements, repeated elements of the answer count once."""

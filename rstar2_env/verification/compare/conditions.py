@@ -143,8 +143,7 @@ def _follows(
         asked: The conditions of the question.
         exact: The variables for which not even single points may be excluded.
     """
-    conditions = relations_of(remark)
-    if conditions is None:
+    if (conditions := relations_of(remark)) is None:
         return False
     known: list[Node] = [*(part for text in remarks for part in relations_of(text) or ()), *asked]
     values = [item.value for item in items_of(without_condition(gold))]
@@ -406,8 +405,7 @@ def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
     if not (trees := possible_readings(formula)):
         return None
     tree = trees[0]
-    joined = isinstance(tree, BracketGroup) and not tree.open and tree.close != "or"
-    parts: Iterable[Node] = tree.items if joined and isinstance(tree, BracketGroup) else (tree,)
+    parts = tree.items if isinstance(tree, BracketGroup) and not tree.open and tree.close != "or" else (tree,)
     found: list[Relation | BracketGroup] = []
     for part in parts:
         if isinstance(part, Relation) or (isinstance(part, BracketGroup) and part.close == "or"):

@@ -111,9 +111,8 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
     allowed = _work(gold)
     if undone == "arithmetic":
         allowed |= _LOOSE
-    for value in _values(answer):
-        if any(isinstance(part, Big) and part.kind not in allowed for part in walk(value)):
-            return "sum, integral or limit"
+    if any(isinstance(part, Big) and part.kind not in allowed for value in _values(answer) for part in walk(value)):
+        return "sum, integral or limit"
     if _unsolved(gold, answer):
         return "equation"
     known = symbols(gold)
@@ -144,28 +143,24 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 def _work(node: Node) -> set[str]:
     """Return the kinds of work in an answer, and the kinds with which an equal answer can be written (``_SAYS``)."""
-    found: set[str] = set()
-    for part in walk(node):
-        if isinstance(part, Big):
-            found.add(part.kind)
-        elif isinstance(part, Apply) and not is_literal(part):
-            found.add(_kind(part))
+    found = {_kind(part) for part in walk(node) if isinstance(part, Apply | Big) and not is_literal(part)}
     if found & {"trigonometry", "power"} and _is_imaginary(node):
         found |= {"trigonometry", "power"}
     return found.union(*(_SAYS.get(kind, ()) for kind in found))
 
 
-def _kind(part: Apply) -> str:
+def _kind(part: Apply | Big) -> str:
     """Return the kind of work of an operation; a power with a fractional exponent is a root."""
+    if isinstance(part, Big):
+        return part.kind
     if part.op == "pow" and whole(part.args[1]) is None and part.args[0] != Const("e"):
         return "root"
     return _CLASSES.get(part.op, part.op)
 
 
-def _values(node: Node) -> Iterator[Node]:
-    """Iterate over the expressions in lists, sets, tuples and matrices of an answer, without labels and units."""
-    for item in items_of(without_condition(node)):
-        yield from _entries(item.value)
+def _values(node: Node) -> list[Node]:
+    """Return the expressions in lists, sets, tuples and matrices of an answer, without labels and units."""
+    return [entry for item in items_of(without_condition(node)) for entry in _entries(item.value)]
 
 
 def _entries(node: Node) -> list[Node]:
@@ -353,11 +348,9 @@ def formulas(question: str) -> tuple[Node, ...]:
     found: dict[str, Node] = {}
     for text in texts[-MAX_FORMULAS:]:
         text = text.strip(" .,;:?\n")
-        if not text or len(text) > MAX_FORMULA_CHARS:
-            continue
-        for tree in possible_readings(text)[:2]:
-            for part in _parts(tree):
-                found.setdefault(key(part), part)
+        trees = possible_readings(text)[:2] if len(text) <= MAX_FORMULA_CHARS else ()
+        for part in (part for tree in trees for part in _parts(tree)):
+            found.setdefault(key(part), part)
     return tuple(found.values())[:MAX_FORMULAS]
 
 
@@ -466,9 +459,7 @@ def _restates(gold: Node, answer: Node, formula: Node) -> bool:
     if cost(wanted) < cost(stated):
         return 2 * cost(given) > cost(wanted) + cost(stated)
     bare, dressed = tidy(answer), tidy(formula)
-    if bare == dressed:
-        return True
-    return bare != tidy(gold) and _distance(given, stated) <= _distance(given, wanted)
+    return bare == dressed or (bare != tidy(gold) and _distance(given, stated) <= _distance(given, wanted))
 
 
 def _distance(one: Counter[str], other: Counter[str]) -> int:

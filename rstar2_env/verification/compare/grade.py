@@ -32,7 +32,7 @@ from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError, lex
 from rstar2_env.verification.read.nodes import BracketGroup, Given, Node, Num, Quantity, Relation, Sym, Words, key, walk
 from rstar2_env.verification.read.readings import possible_readings, readings, share
-from rstar2_env.verification.read.units import read_unit
+from rstar2_env.verification.read.units import is_measure
 from rstar2_env.verification.read.vocabulary import known_words
 from rstar2_env.verification.read.words import plain_words, same_text
 from rstar2_env.verification.values.ball import TooLargeError
@@ -89,8 +89,8 @@ def grade(gold: str, answer: str, rules: Rules, *, kind: str = "auto") -> tuple[
     gold_trees, answer_trees = (
         tuple(without_changes(tree, question) for tree in possible_readings(text)) for text in (gold, answer)
     )
-    if share(answer) is not None and any(_is_measure(tree) for tree in gold_trees):
-        return Reason.DIFFERENT, "structure"
+    if share(answer) is not None and any(isinstance(tree, Quantity) and is_measure(tree.unit) for tree in gold_trees):
+        return Reason.DIFFERENT, "structure"  # "1 in 12" is not 12 inches
     if gold_trees and answer_trees:
         result, trees = _compare(gold_trees, answer_trees, rules)
         if result is True:
@@ -149,12 +149,6 @@ def _last_resort(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
     return (Reason.DIFFERENT, "symbolic") if work is None else (Reason.NO_ANSWER, f"undone {work}")
 
 
-def _is_measure(node: Node) -> bool:
-    """Whether a node has a unit of measurement, such as ``12 in``; a share such as "1 in 12" cannot equal it."""
-    unit = read_unit(node.unit) if isinstance(node, Quantity) else None
-    return unit is not None and unit.dimension != ()
-
-
 def _all_words(trees: tuple[Node, ...]) -> bool:
     return all(isinstance(part, Words | BracketGroup) for tree in trees for part in walk(tree))
 
@@ -167,9 +161,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
         trees, others = possible_readings(one), possible_readings(other)
         return bool(trees and others) and _compare(trees, others, rules)[0] is True
 
-    if same_prose(gold, answer, same_formula):
-        return True
-    return not rules.strict and words.is_contained(gold, answer)
+    return same_prose(gold, answer, same_formula) or (not rules.strict and words.is_contained(gold, answer))
 
 
 def _spelled(text: str) -> str:

@@ -46,7 +46,8 @@ def same_notation(gold: str, answer: str) -> bool | None:
     if one is not None and other is not None and not _in_words(gold):
         return one == other
     if (compared := _comparison(gold)) is not None and (said := _comparison(answer)) is not None:
-        return _agree(compared, said)
+        # The answer may name a side that the gold does not name.
+        return any(compared) and all(one in ("", other) for one, other in zip(compared, said, strict=True))
     if "," in gold or (first := _permutation(gold)) is None or (second := _permutation(answer)) is None:
         return None
     return first[0] == second[0] if first[0] and (first[1] or second[1]) else None
@@ -61,11 +62,6 @@ def _comparison(text: str) -> tuple[str, str] | None:
     first, _, second, sign, third = match.groups()
     names = (first, second or third or "")
     return names if match["more"] or sign == ">" else (names[1], names[0])
-
-
-def _agree(gold: tuple[str, str], answer: tuple[str, str]) -> bool:
-    """Whether an answer makes the same comparison as the gold; it may name a side that the gold does not name."""
-    return all(one == other or not one for one, other in zip(gold, answer, strict=True)) and any(gold)
 
 
 def _in_words(text: str) -> bool:

@@ -188,11 +188,8 @@ def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent
         decimals: Number of digits after the point if the answer was written as a decimal, else ``None``.
         exponent: Power of ten of the answer's scientific notation.
     """
-    if gold.decimals is None or value == 0:
-        return False
-    if gold.digits < SURE_DIGITS and not (
-        gold.digits == SURE_DIGITS - 1 and value.denominator < 10 and decimals is None
-    ):
+    sure_digits = SURE_DIGITS - (value.denominator < 10 and decimals is None)
+    if gold.decimals is None or value == 0 or gold.digits < sure_digits:
         return False
     ulp = Fraction(10) ** (gold.exponent - gold.decimals)
     gap = abs(value - gold.value)

@@ -56,19 +56,16 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         named = unit or other_unit or ""
         if unit is None and (wanted := _asked(named, rules)) is not None:
             return same_quantity(Quantity(value, wanted), Quantity(other, named), rules, same)
-        if units.read_unit(named) is None and not vocabulary.names_things(named, rules.known):
-            return False
-        return same(value, other)
+        known = units.read_unit(named) is not None or vocabulary.names_things(named, rules.known)
+        return known and same(value, other)
     one, two = _unit(unit, rules), _unit(other_unit, rules)
     if one is not None and two is not None:
         if units.ANY_UNIT in (one.dimension, two.dimension) or one == two:
             return same(value, other)
-        if not units.same_dimension(one.dimension, two.dimension):
-            return False
-        return same(value, Apply("mul", (other, Num(two.factor / one.factor))))
-    if vocabulary.same_things(unit, other_unit, rules.known):
-        return same(value, other)
-    return False if rules.strict else same(value, other)
+        converted = Apply("mul", (other, Num(two.factor / one.factor)))
+        return units.same_dimension(one.dimension, two.dimension) and same(value, converted)
+    agree = not rules.strict or vocabulary.same_things(unit, other_unit, rules.known)
+    return agree and same(value, other)
 
 
 def _asked(answered: str, rules: Rules) -> str | None:

@@ -52,8 +52,8 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
     one, other = _oriented(gold), _oriented(answer)
     constant = not symbols(gold) and not symbols(answer)
     if one is None or other is None or (constant and one[0] == other[0] in ("<", "<=")):
-        upward, climbing = _upward(gold), _upward(answer)
-        return upward.ops == climbing.ops and same_all(upward.sides, climbing.sides)
+        chain, other_chain = _upward(gold), _upward(answer)
+        return chain.ops == other_chain.ops and same_all(chain.sides, other_chain.sides)
     if one[0] != other[0] or not symbols(answer) or not symbols(gold):
         return False  # a tautology, or nothing to solve
     result = proportional(one[1], other[1], rules, positive=one[0] not in ("=", "!="))
@@ -378,6 +378,5 @@ def _match(one: list[Piece], other: list[Piece], same: Same) -> bool:
 
 
 def _same_piece(left: Piece, right: Piece, same: Same) -> bool | None:
-    if left.low_closed != right.low_closed or left.high_closed != right.high_closed:
-        return False
-    return all_of(same(*ends) for ends in ((left.low, right.low), (left.high, right.high)))
+    closed = (left.low_closed, left.high_closed) == (right.low_closed, right.high_closed)
+    return closed and all_of(same(*ends) for ends in ((left.low, right.low), (left.high, right.high)))

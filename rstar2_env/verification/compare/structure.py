@@ -43,6 +43,7 @@ MAX_WORDS_IN_LIST = 8
 """Length, in words, of the longest text that "and" splits into items; a longer text is a sentence."""
 
 _FUNCTIONS = frozenset(FUNCTIONS.values()) | {"max", "min"}
+_ARGUMENTS = Num | BracketGroup | Const | Given | Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,7 @@ def is_label(node: Node) -> bool:
         ):
             return all(map(is_label, parts))
         case Apply(op="mul", args=(first, *rest)):
-            return _names(first) and all(
-                _names(arg) or isinstance(arg, Num | BracketGroup | Const | Given | Words) for arg in rest
-            )
+            return _names(first) and all(_names(arg) or isinstance(arg, _ARGUMENTS) for arg in rest)
         case Apply(op=op, args=args):
             # sin A, det(A), Var(X): functions of names alone.
             return op in _FUNCTIONS and all(_names(arg) for arg in args)
@@ -178,9 +177,8 @@ def sum_of_labels(node: Node) -> Node | None:
     left = node.sides[0]
     if isinstance(left, Big) and left.kind == "lim":
         return node.sides[-1] if is_label(left.body) else None
-    if not isinstance(left, Apply) or left.op != "add":
-        return None
-    return node.sides[-1] if all(_is_multiple(term) for term in left.args) else None
+    adds = isinstance(left, Apply) and left.op == "add" and all(map(_is_multiple, left.args))
+    return node.sides[-1] if adds else None
 
 
 def _is_multiple(term: Node) -> bool:
@@ -311,9 +309,8 @@ def by_label(label: Node | None, items: list[Item]) -> list[Item]:
     return sorted(items, key=lambda item: order.index(key(item.label or Sym(""))))
 
 
-def is_axis(label: Node) -> bool:
-    """Return whether a label is a coordinate (x, y or z)."""
-    return isinstance(label, Sym) and label.name in ("x", "y", "z")
+AXES = frozenset({Sym("x"), Sym("y"), Sym("z")})
+"""Labels that are coordinates."""
 
 
 def subscripts_differ(gold: Node, answer: Node) -> bool:

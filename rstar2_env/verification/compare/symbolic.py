@@ -102,13 +102,12 @@ _MAX_POWER = 8
 
 def _is_algebraic(node: Node) -> bool:
     match node:
-        case Num() | Sym() | Const(name="pi" | "e"):
+        case (
+            Num() | Sym() | Const(name="pi" | "e") | Apply(op="add" | "mul" | "neg" | "div" | "mixed" | "root" | "abs")
+        ):
             return True
         case Apply(op="pow", args=(_, exponent)):
-            power = whole(exponent)
-            return power is not None and abs(power) <= _MAX_POWER
-        case Apply(op=op):
-            return op in ("add", "mul", "neg", "div", "mixed", "root", "abs")
+            return whole(exponent) in range(-_MAX_POWER, _MAX_POWER + 1)
         case _:
             return False
 
@@ -154,14 +153,10 @@ def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
     """Grade with the package math-verify and its default options; return the reason and the method."""
     library = load("math_verify")
     # The parent keeps the deadline: math-verify's own alarm cannot interrupt C code, and it uses up SIGALRM.
-    gold, answer = _delimited(gold), _delimited(answer)
-    gold_parsed = library.parse(gold, parsing_timeout=None)
-    if not gold_parsed:
-        return "unparsable_gold", "math-verify"
-    answer_parsed = library.parse(answer, parsing_timeout=None)
-    if not answer_parsed:
-        return "unparsable_answer", "math-verify"
-    equal = library.verify(gold_parsed, answer_parsed, timeout_seconds=None)
+    wanted, given = (library.parse(_delimited(text), parsing_timeout=None) for text in (gold, answer))
+    if not wanted or not given:
+        return ("unparsable_answer" if wanted else "unparsable_gold"), "math-verify"
+    equal = library.verify(wanted, given, timeout_seconds=None)
     return ("equal" if equal else "different"), "math-verify"
 
 

@@ -70,9 +70,7 @@ def _name(node: Node) -> str:
 def number(node: Node) -> Fraction | None:
     """Return the value of an expression without variables, powers of irrational numbers and functions, or ``None``."""
     found = _sum(node)
-    if not found:
-        return Fraction(0)
-    return found[()] if list(found) == [()] else None
+    return found.get((), Fraction(0)) if found.keys() <= {()} else None
 
 
 def _product(factors: list[tuple[_Sum, Fraction]]) -> _Sum:

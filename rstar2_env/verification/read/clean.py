@@ -11,23 +11,19 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from rstar2_env.verification.read import names, words
 from rstar2_env.verification.read.vocabulary import unknown_in_label
-
-_SUPERSCRIPTS = {**dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ", "0123456789+-()nix", strict=True))}
-_SUBSCRIPTS = {**dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙₓ", "0123456789+-()nx", strict=True))}
-_CIRCLED = {chr(0x2460 + n): str(n + 1) for n in range(20)}
 
 _DROPPED = "✓✔✅\u200b\ufeff"
 _TRANSLATION = str.maketrans(
     {one: new for one, new in names.RESPELLED.items() if len(one) == 1} | dict.fromkeys(_DROPPED, "")
 )
 
-_RUN_UP = re.compile(f"[{re.escape(''.join(_SUPERSCRIPTS))}]+")
-_RUN_DOWN = re.compile(f"[{re.escape(''.join(_SUBSCRIPTS))}]+")
-_RUN_CIRCLED = re.compile(f"[{''.join(_CIRCLED)}]+")
+_RUN_UP = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ]+")
+_RUN_DOWN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙₓ]+")
+_RUN_CIRCLED = re.compile("[①-⑳]+")
 _VULGAR = re.compile(r"(\d*)\s*([¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 
 # A form feed never belongs to an answer: it is what remains of "\f" when a text was unescaped once too often. A tab may
@@ -76,8 +72,7 @@ def clean(text: str) -> str:
         text = _LONE_QUOTE.sub(lambda match: match[1] or "''", text)
     layout, spellings = _table()
     text = _rewritten(text, layout)
-    if "0b" in text or "0x" in text or "0o" in text:
-        text = _PREFIXED.sub(_prefixed, text)
+    text = _PREFIXED.sub(_prefixed, text)
     in_dollars = _IN_DOLLARS.fullmatch(text)
     text = f"${_rewritten(in_dollars[1], spellings)}$" if in_dollars else _rewritten(text, spellings)
     if "_" in text:
@@ -90,9 +85,9 @@ def clean(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    text = _RUN_UP.sub(lambda match: "^{" + "".join(_SUPERSCRIPTS[char] for char in match[0]) + "}", text)
-    text = _RUN_DOWN.sub(lambda match: "_{" + "".join(_SUBSCRIPTS[char] for char in match[0]) + "}", text)
-    text = _RUN_CIRCLED.sub(lambda match: ",".join(_CIRCLED[char] for char in match[0]), text)
+    text = _RUN_UP.sub(lambda match: f"^{{{_folded(match[0])}}}", text)
+    text = _RUN_DOWN.sub(lambda match: f"_{{{_folded(match[0])}}}", text)
+    text = _RUN_CIRCLED.sub(lambda match: ",".join(map(_folded, match[0])), text)
     text = _VULGAR.sub(_vulgar, text)
     text = text.translate(_TRANSLATION)
     if not text.isascii():
@@ -130,14 +125,18 @@ def _prefixed(match: re.Match[str]) -> str:
     return f"{digits.upper()}_{{{words.number(str(match.lastgroup))}}}"
 
 
+_folded = partial(unicodedata.normalize, "NFKC")
+"""Returns a text with superscripts, circled and full-width characters as plain ones."""
+
+
 def _plain(char: str) -> str:
     """Return the plain form of a character; digits of any script become ASCII digits."""
     digit = unicodedata.decimal(char, None)
-    return unicodedata.normalize("NFKC", char) if digit is None else str(digit)
+    return _folded(char) if digit is None else str(digit)
 
 
 def _vulgar(match: re.Match[str]) -> str:
-    top, bottom = unicodedata.normalize("NFKC", match[2]).split("⁄")
+    top, bottom = _folded(match[2]).split("⁄")
     return f"{match[1]}\\frac{{{top}}}{{{bottom}}}"
 
 

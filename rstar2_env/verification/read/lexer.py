@@ -113,9 +113,7 @@ def _money(text: str) -> str:
     text = text.replace("\\$", "\\USD ")
     if text.count("$") % 2:
         text = re.sub(r"\$(?=\s*\.?\d)", r"\\USD ", text, count=1)
-    if text.count("$") % 2:
-        text = text.replace("$", " ")
-    return text
+    return text.replace("$", " ") if text.count("$") % 2 else text
 
 
 def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
@@ -142,9 +140,10 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
             at = match.start() + len(rate)
         elif kind == "run":
             bracket = text[at : at + 1] in ("(", "{")
-            said = prose or (len(value) > 1 and _is_subject(text, at))
+            verb = _NEXT_WORD.match(text, at)
+            subject = len(value) > 1 and verb is not None and vocabulary.direction(verb[1]) != 0  # "He" in "He lost 8"
             before = tokens[-1] if tokens else None
-            tokens += _run(value, before, spaced=spaced, bracket=bracket, prose=said)
+            tokens += _run(value, before, spaced=spaced, bracket=bracket, prose=prose or subject)
         elif kind == "other":
             if value not in _OTHER:
                 raise ReadError(f"cannot read {value!r}")
@@ -152,12 +151,6 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
         else:
             tokens.append(Token(kind or "", _RESPELLED.get(value, value), spaced))
         spaced = False
-
-
-def _is_subject(text: str, at: int) -> bool:
-    """Whether a verb of a change follows at ``at``, so that the letters before it are words: "He" in "He lost 8"."""
-    match = _NEXT_WORD.match(text, at)
-    return match is not None and vocabulary.direction(match[1]) != 0
 
 
 def _rate(text: str, at: int, tokens: list[Token]) -> str | None:
@@ -202,17 +195,13 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
     inner = content.replace("~", " ").strip()
     if not inner:
         return
-    if "$" in inner:
+    counted = inner[0].isdigit() and inner[-1].isalpha() and (" " in inner or not inner.isascii())
+    if "$" in inner or counted:
         for index, part in enumerate(inner.split("$")):
             _lex_part(part, tokens, prose=index % 2 == 0)
-        return
-    if inner[0].isdigit() and inner[-1].isalpha() and (" " in inner or not inner.isascii()):
-        _lex_part(inner, tokens, prose=True)
-        return
-    if inner[-1] in ":=" and inner[0].isalpha():
+    elif inner[-1] in ":=" and inner[0].isalpha():
         tokens += [Token("text", inner[:-1].strip(), spaced), Token("colon", ":")]
-        return
-    if (joining := _JOINING_TEXT.fullmatch(inner)) is not None:
+    elif (joining := _JOINING_TEXT.fullmatch(inner)) is not None:
         tokens.append(Token("sep", joining[1].lower(), spaced))
     elif inner in names.FUNCTIONS:
         tokens.append(Token("fn", names.FUNCTIONS[inner], spaced))
@@ -285,24 +274,20 @@ def _run(value: str, before: Token | None, *, spaced: bool, bracket: bool, prose
         return [Token("const", names.CONSTANTS[lower], spaced)]
     if len(value) == 1 and not (prose and lower in "ai" and not bracket):
         return [Token("let", value, spaced)]
-    if prose or names.is_word(value):
+    if prose or names.is_word(value) or not value.isascii():
         return [Token("text", value, spaced)]
     if value in names.GREEK:
         return [Token("let", value, spaced)]
     if (short := names.short_function(value)) is not None:
         head, rest = short
         return [Token(*names.COMMANDS[head], spaced), *(Token("let", char) for char in rest)]
-    if not value.isascii():
-        return [Token("text", value, spaced)]
     return [Token("let", char, spaced and index == 0) for index, char in enumerate(value)]
 
 
 END = Token("", "")
 """The token that marks the end of the text."""
 
-_STARTS = frozenset(
-    {"num", "let", "const", "fn", "open", "cmd", "big", "accent", "minmax", "money", "begin", "dots", "bar"}
-)
+_STARTS = names.word_set("num let const fn open cmd big accent minmax money begin dots bar")
 
 
 class Cursor:

@@ -17,9 +17,7 @@ def table(name: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-_SECTIONS = re.split(
-    r"\[([a-z ]+)\]\n", re.sub(r"#.*", "", Path(__file__).with_name("vocabulary.txt").read_text(encoding="utf-8"))
-)
+_SECTIONS = re.split(r"\[([a-z ]+)\]\n", "\n".join(table("vocabulary.txt")))
 LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
 """The word lists of ``vocabulary.txt``, by name."""
 

@@ -232,9 +232,8 @@ def _is_loose(name: str, node: Node, enough: Callable[[Node], bool], *, added: b
             known = enough(node)
             return all(_is_loose(name, arg, lambda rest: known or enough(rest), added=added) for arg in args)
         case Apply(op="mul" | "div", args=args):
-            if not enough(node) or (node.op == "div" and name in symbols(args[1])):
-                return False
-            return all(_is_loose(name, arg, lambda rest: True, added=True) for arg in args)
+            above = enough(node) and not (node.op == "div" and name in symbols(args[1]))
+            return above and all(_is_loose(name, arg, lambda rest: True, added=True) for arg in args)
         case Apply(op=op, args=(Apply(op="add") as inner,)) if op != "abs":
             return added and len(symbols(inner)) > 1 and _is_loose(name, inner, enough, added=True)  # arcsin(ln x + C)
         case Relation() | BracketGroup() | Matrix() | Given():

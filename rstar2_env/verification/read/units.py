@@ -91,6 +91,11 @@ def read_unit(text: str) -> Unit | None:
     return Unit(factor, tuple(sorted((base, power) for base, power in dimension.items() if power)))
 
 
+def is_measure(text: str) -> bool:
+    """Return whether a text is a unit that has a dimension, such as "in" but not "radians"."""
+    return (unit := read_unit(text)) is not None and unit.dimension != ()
+
+
 def is_temperature(unit: str) -> bool:
     """Return whether a unit is degrees Celsius or Fahrenheit."""
     return (known := read_unit(unit)) is not None and known.dimension in ((("degC", 1),), (("degF", 1),))

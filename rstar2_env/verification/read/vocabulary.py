@@ -9,13 +9,14 @@ remarks such as "per day" and "in total" with their most frequent counterparts i
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from rstar2_env.verification.read.names import DENIALS, LISTS, word_set
-from rstar2_env.verification.read.units import read_unit, singular
+from rstar2_env.verification.read.units import is_measure, read_unit, singular
 
 COUNTED_FILE = Path(__file__).with_name("counted.txt")
+_COUNTED = word_set(COUNTED_FILE.read_text(encoding="utf-8"))
 REMARKS = LISTS["remarks"]
 """Words that do not change a number next to them."""
 
@@ -43,11 +44,6 @@ _PREPOSITIONS = word_set("a as at in")
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
 """Pattern of a chemical formula without numbers, such as ``NaCl``."""
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-
-
-@cache
-def _counted() -> frozenset[str]:
-    return word_set(COUNTED_FILE.read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=256)
@@ -137,9 +133,7 @@ def same_things(gold: str, answer: str, known: frozenset[str]) -> bool:
         return bool(one)
     if not names_things(answer, known) or not one & other or not (one <= other or other <= one):
         return False
-    return not any(
-        word not in _PREPOSITIONS and (unit := read_unit(word)) is not None and unit.dimension for word in one ^ other
-    )
+    return not any(word not in _PREPOSITIONS and is_measure(word) for word in one ^ other)
 
 
 def _is_known(word: str, known: frozenset[str]) -> bool:
@@ -150,7 +144,4 @@ def _is_known(word: str, known: frozenset[str]) -> bool:
     if word in REMARKS or word in LISTS["other languages"] or _FORMULA.fullmatch(word):
         return True
     single = singular(word)
-    if single in known or {word, single, f"{word}s"} & _counted():
-        return True
-    unit = read_unit(word)
-    return unit is not None and bool(unit.dimension)
+    return single in known or not _COUNTED.isdisjoint((word, single, f"{word}s")) or is_measure(word)

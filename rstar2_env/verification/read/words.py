@@ -231,16 +231,15 @@ def number(text: str) -> int | Fraction | None:
     words = [word for word in words if word not in _JOINTS]
     if final in SCALES and isinstance(part := number(head), Fraction):
         return part * SCALES[final]  # such as "two and a half million"
-    if words and words[-1] not in ("half", "halve", "quarter"):
-        words[-1] = _cardinal(words[-1])  # such as "twenty-third"
-    if not words or not 1 <= len(words) <= _MAX_NUMBER_WORDS:
+    if not 1 <= len(words) <= _MAX_NUMBER_WORDS:
         return None
+    if words[-1] not in ("half", "halve", "quarter"):
+        words[-1] = _cardinal(words[-1])  # such as "twenty-third"
     total, group, last, scaled = 0, 0, 10**15, 10**15
     french = any(word in _NAMED for word in words)
     for word in words:
-        small, scale = _NUMBER_WORDS.get(word, _NAMED.get(word)), SCALES.get(word)
-        if word in ("cent", "cents") and french:
-            scale = 100
+        small = _NUMBER_WORDS.get(word, _NAMED.get(word))
+        scale = 100 if french and word in ("cent", "cents") else SCALES.get(word)
         if small is None and word.isdecimal() and len(words) == 1 and len(word) < 20:
             small = int(word)
         if small is not None:

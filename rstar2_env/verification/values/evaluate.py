@@ -8,6 +8,7 @@ covered: integrals, limits, infinite sums, unknown functions: ``UnsupportedError
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -60,8 +61,8 @@ class Notation:
     decimal_log: bool = False
 
 
-class Evaluator(ball.Arithmetic):
-    """Evaluates trees at one point.
+class Evaluator:
+    """Evaluates trees at one point, and computes sums, products, powers and roots of values.
 
     Args:
         point: Values of the variables.
@@ -70,7 +71,7 @@ class Evaluator(ball.Arithmetic):
     """
 
     def __init__(self, point: Mapping[str, Fraction], prec: int, notation: Notation = Notation()) -> None:
-        super().__init__(over_complex=notation.over_complex)
+        self.over_complex = notation.over_complex
         self.prec = prec
         self.notation = notation
         self._point = dict(point)
@@ -151,7 +152,8 @@ class Evaluator(ball.Arithmetic):
         if high - low > MAX_TERMS:
             raise ball.TooLargeError
         outside = self._point
-        combine, total = (self.add, Fraction(0)) if node.kind == "sum" else (self.multiply, Fraction(1))
+        combine = self.add if node.kind == "sum" else self.multiply
+        total: Value = Fraction(0 if node.kind == "sum" else 1)
         try:
             for index in range(low.numerator, high.numerator + 1):
                 self._point = {**outside, node.variable: Fraction(index)}
@@ -159,6 +161,88 @@ class Evaluator(ball.Arithmetic):
         finally:
             self._point = outside
         return total
+
+    def add(self, left: Value, right: Value) -> Value:
+        """Return the sum of two values."""
+        return ball.combined(operator.add, left, right)
+
+    def multiply(self, left: Value, right: Value) -> Value:
+        """Return the product of two values."""
+        return ball.combined(operator.mul, left, right)
+
+    def divide(self, left: Value, right: Value) -> Value:
+        """Return the quotient of two values."""
+        if right == 0:
+            raise ball.UndefinedError
+        return ball.combined(operator.truediv, left, right)
+
+    def power(self, base: Value, exponent: Value) -> Value:
+        """Return ``base`` to the power ``exponent``."""
+        if isinstance(exponent, Fraction):
+            if exponent.denominator == 1:
+                return self._whole_power(base, exponent.numerator)
+            if base == 0 and isinstance(base, Fraction) and exponent > 0:
+                return Fraction(0)
+        elif base == 0 and (isinstance(base, acb) or isinstance(exponent, acb)):
+            raise ball.UndefinedError
+        if isinstance(base, acb) or isinstance(exponent, acb):
+            return self._complex_power(base, exponent)
+        return self._real_power(base, exponent)
+
+    def _whole_power(self, base: Value, exponent: int) -> Value:
+        if exponent == 0 and not isinstance(base, Fraction):
+            return Fraction(1)
+        if isinstance(base, Fraction):
+            if base == 0 and exponent <= 0:
+                raise ball.UndefinedError  # 0^0 as well
+            bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+            if bits * abs(exponent) <= 20_000 or base in (0, 1, -1):
+                return ball.bounded(base**exponent)
+            base = ball.to_ball(base)
+        if abs(exponent) > 1 << 40:
+            raise ball.TooLargeError
+        if ball.contains_zero(base):
+            if exponent < 0:
+                raise ball.VagueError
+            # arb has no power of a ball around zero
+            radius = arb(0, ball.to_ball(ball.magnitude(base)).abs_upper() ** exponent)
+            return acb(radius, radius) if isinstance(base, acb) else radius
+        return ball.known(base**exponent)  # type: ignore[type-var]  # one kind or the other
+
+    def _real_power(self, base: ball.Real, exponent: ball.Real) -> Value:
+        """Return a power of a real number that is not whole; an odd root of a negative number is real."""
+        direction = ball.certain_sign(base)
+        if direction == 0:
+            raise ball.UndefinedError
+        if direction > 0:
+            return self._positive_power(base, exponent)
+        if self.over_complex:
+            return self._complex_power(base, exponent)
+        if not isinstance(exponent, Fraction) or exponent.denominator % 2 == 0:
+            raise ball.UndefinedError
+        positive = self._positive_power(-base, exponent)
+        return -positive if exponent.numerator % 2 else positive
+
+    def _positive_power(self, base: ball.Real, exponent: ball.Real) -> Value:
+        if isinstance(exponent, Fraction):
+            if isinstance(base, Fraction) and exponent.denominator <= 64:
+                top = ball.exact_root(base.numerator, exponent.denominator)
+                bottom = ball.exact_root(base.denominator, exponent.denominator)
+                if top is not None and bottom is not None:
+                    return self._whole_power(Fraction(top, bottom), exponent.numerator)
+            if exponent == Fraction(1, 2):
+                return ball.known(ball.to_ball(base).sqrt())
+        return ball.exp(self.multiply(ball.REAL["ln"](base), exponent))
+
+    def _complex_power(self, base: Value, exponent: Value) -> Value:
+        return ball.exp(ball.complex_log(ball.to_complex(base)) * ball.to_complex(exponent))
+
+    def root(self, value: Value, index: Value) -> Value:
+        """Return the root of ``value`` with the given index. An odd root of a negative real number is always real."""
+        odd = isinstance(index, Fraction) and index.denominator == 1 and index.numerator % 2 == 1
+        if odd and not isinstance(value, acb) and ball.certain_sign(value) < 0:
+            return -self.root(-value, index)
+        return self.power(value, self.divide(Fraction(1), index))
 
 
 def _quotient(calc: Evaluator, args: tuple[Node, ...]) -> Value:

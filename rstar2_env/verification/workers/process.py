@@ -84,8 +84,7 @@ class WorkerProcess:
         self._out = self._process.stdout.fileno()
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
-        ready = self._receive(START_S)
-        if ready.get("stage") != "ready":
+        if self._receive(START_S).get("stage") != "ready":
             self.kill()
             raise WorkerDiedError(self._process.returncode)
 
@@ -240,13 +239,11 @@ def cpu_seconds(pid: int) -> float | None:
 
 def _environment() -> dict[str, str]:
     """Return the worker's environment variables, without secrets. A fixed hash seed makes verdicts repeat."""
-    environment = {
+    inherited = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME", "TMPDIR")
+    return {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LANG": "C.UTF-8",
+        **{name: os.environ[name] for name in inherited if name in os.environ},
     }
-    for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME", "TMPDIR"):
-        if name in os.environ:
-            environment[name] = os.environ[name]
-    return environment
