@@ -28,8 +28,8 @@ RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
     "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
     "HELD_OUT": lambda run: run.option("eval.env_options.problems"),
 }
-"""For each placeholder word of a command, a function that returns what the run has recorded, or ``None``."""
-_WORD_OF_COMMAND = re.compile(rf"(?<= )({'|'.join(RECORDED)})(?= |$)")
+"""For each other placeholder word, a function that returns what the run has recorded, or ``None``."""
+_RECORDED_WORD = re.compile(rf"(?<=[ =])({'|'.join(RECORDED)})(?= |$)")
 
 
 _SET = re.compile(r"--set ([\w.]+)=(\S+)")
@@ -53,10 +53,7 @@ def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
         own = RECORDED[found[0]](run)
         return shlex.quote(own) if isinstance(own, str) and own else found[0]
 
-    remedies = (
-        _WORD_OF_COMMAND.sub(recorded, change) if change.startswith("rstar2 ") else _WORD.sub(value_of, change)
-        for change in changes
-    )
+    remedies = (_RECORDED_WORD.sub(recorded, _WORD.sub(value_of, change)) for change in changes)
     return tuple(remedy for remedy in remedies if not _is_set(remedy, run))
 
 

@@ -44,7 +44,7 @@ register(
         "by at most a tenth",
         severity="warning",
         cause="A checkpoint without the optimizer, or a run that was started from saved weights.",
-        change=("--resume", "--set optim.begin_from=CHECKPOINT", "--set optim.warmup_steps=10"),
+        change=("--resume", "--set optim.begin_from=RUN", "--set optim.warmup_steps=10"),
         otherwise="A hook that resets the optimizer (`reference_reset`, `policy_refresh`): its note says so.",
         needs=("optimizer/updates",),
         look=_look,

@@ -212,7 +212,7 @@ register(
         "signal",
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
-        change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=16"),
+        change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=MORE"),
         otherwise="The end of a run that has learned its problems: then most of the groups have only correct episodes.",
         needs=("groups/signal|groups/equal_share",),
         look=_few,
