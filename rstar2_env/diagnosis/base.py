@@ -58,9 +58,9 @@ class RunCheck:
         cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
         otherwise: Other explanations of the same observation.
-        needs: Data without which the check cannot decide: names of figures, ``episodes``, ``cut_prompt``
-            (whether prompts were cut), ``evaluations``, ``held_out`` (episodes of evaluations), or ``option:NAME``;
-            ``a|b`` means that ``a`` or ``b`` is enough.
+        needs: Data without which the check cannot decide: names of figures, ``episodes``, ``cut_prompt`` (whether
+            prompts were cut), ``evaluations``, ``held_out`` (episodes of evaluations), ``resumed`` (the run was resumed
+            at least once), or ``option:NAME``; ``a|b`` means that ``a`` or ``b`` is enough.
         finite: Whether a figure counts as recorded only if at least one of its values is finite.
         look: Function that examines a run, and returns the evidence of the fault, or ``None``.
         kinds: Kinds of runs to which the check applies.

@@ -223,7 +223,7 @@ def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def _acts(option: str) -> Acts:
-    """Return when an option takes effect, unless it is a seed."""
+    """Return when an option that is not a seed takes effect."""
     if option.startswith(_NEVER):
         return "never"
     return "start" if option.startswith(tuple(f"{each}." for each in _START)) else "updates"

@@ -127,7 +127,7 @@ class Diagnosis:
     Attributes:
         run: Path of the run.
         kind: Kind of the run.
-        step: Last step that was examined.
+        step: Last step that was examined; for a pipeline, the number of its stages.
         findings: The findings in the order of ``in_order``: those that still hold by severity, then those that ended;
             each after the findings that usually cause it.
         silent: Names of the checks that found nothing.

@@ -28,7 +28,7 @@ RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
     "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
     "HELD_OUT": lambda run: run.option("eval.env_options.problems"),
 }
-"""For each other placeholder word, a function that returns what the run has recorded, or ``None``."""
+"""For each other placeholder word, a function that returns its replacement from the run's record, or ``None``."""
 _RECORDED_WORD = re.compile(rf"(?<=[ =])({'|'.join(RECORDED)})(?= |$)")
 
 

@@ -28,7 +28,7 @@ class Dppo(Anchored, CheckedOptions):
     mismatch is not applied.
 
     The defaults are the authors' bounds, 0.15 (tv) and 0.05 (kl); SkyRL and prime-rl (its default loss) use 0.2 (tv).
-    verl uses ``anchor=old``, and the cap is its ``clip_ratio_c``, 3 unless set.
+    verl uses ``anchor=old`` and, by default, a cap of 3 (its option ``clip_ratio_c``).
 
     Args:
         divergence: ``"tv"`` or ``"kl"``.

@@ -46,7 +46,7 @@ class AdaptiveEntropy(CheckedOptions):
     Args:
         target: Target entropy, in nats.
         delta: Change of the coefficient per step.
-        start: Coefficient of the first step.
+        start: Initial value of the coefficient. The first step has no bonus but changes this value.
         most: Maximum coefficient; the minimum is 0.
     """
 

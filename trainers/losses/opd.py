@@ -32,7 +32,7 @@ class Opd(CheckedOptions):
             (arXiv 2601.18734).
         drop_below: Maximum decrease of a token's probability since sampling; tokens with a larger decrease are
             excluded. prime-rl uses 0.2. ``None`` excludes none.
-        square: Weight of log(ratio)^2, which keeps the policy close to the sampling policy; prime-rl uses 1e-3.
+        square: Weight of (log ratio)^2, which keeps the policy close to the sampling policy; prime-rl uses 1e-3.
         anchor: Whether the ratio uses the trainer's probabilities at sampling time, ``"old"``, or the engine's,
             ``"sampled"``.
     """

@@ -326,8 +326,8 @@ class PartOptions:
         loss: Terms of the loss, added to one another.
         aggregation: Averages the loss over the tokens of the optimizer's batch.
         correction: Importance weights that correct for differences between the engine's and the trainer's
-            probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model, and
-            otherwise does nothing.
+            probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model or
+            ``rollout.tail`` is ``"carry"``, and otherwise does nothing.
         sampler: Chooses the problems of a step.
         hook: Callbacks of the running trainer. A list replaces the default; ``hook.NAME.OPTION`` adds a part.
     """

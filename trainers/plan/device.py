@@ -28,7 +28,7 @@ class Device:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether training runs as on accelerators: in bfloat16, and with a head that keeps one tile of logits."""
+        """Whether training computes by default in bfloat16, recomputes layers, and uses fused kernels for the head."""
         return self.operations is not None
 
 

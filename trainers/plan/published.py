@@ -43,9 +43,9 @@ STAGES = ((300, 2500, 8192), (85, 5000, 12_288), (125, 7000, 12_288))
 """Steps, mean tokens and budget of the stages of rStar2-Agent. The means are the middles of the ranges 1K to 4K, 4K to
 6K and 6K to 8K (section 5.1)."""
 MILES_TOKENS = 5800
-"""Mean number of tokens of an episode in the published run of miles (RL framework). The number follows from 152.8 s at
-1.1 to 1.3 thousand tokens per second on each of 8 devices for 256 episodes, and equally from 95.3 s of training at 15
-to 16 thousand tokens per second."""
+"""Mean number of tokens of an episode in the published run of miles (RL framework). The number follows from the rollout
+of 256 episodes, 152.8 s at 1.1 to 1.3 thousand tokens per second on each of 8 devices, and also from the training,
+95.3 s at 15 to 16 thousand tokens per second."""
 
 
 PRIME = "prime-rl, benchmarks/baselines of 2026-01-15: full weights, recomputation, two passes"

@@ -22,10 +22,10 @@ _CHUNK = 256
 _CALL = 2**23
 """Largest number of pairs of a query and a key in one attention call with several chunks, which bounds its mask."""
 _WASTE = 1.15
-"""Largest padded size of an attention call, relative to the sizes of its chunks."""
+"""Largest padded size of an attention call, relative to the total size of its chunks."""
 _PAIR = 0.25
-"""Cost of a query-key pair: ``_PAIR / hidden`` tokens. By number of operations it is 1/6, but attention is slower than
-the products of weights."""
+"""Cost of a query-key pair: ``_PAIR / hidden`` tokens. By the number of operations, ``_PAIR`` would be 1/6, but
+attention is slower than matrix products with weights."""
 OVERHEAD = 1.1
 """Cost of a tree relative to separate rows with as many tokens and pairs; a tree also copies keys and queries."""
 _MASK = 1.5

@@ -33,7 +33,7 @@ class Workload:
         recompute: Whether layers are recomputed; ``None`` if it depends on the device.
         dtype: Precision of the computation.
         sharding: The sharding of the processes; ``None`` if several processes shard by default (``rstar2 launch``).
-        reference: Whether a term of the loss needs the reference model.
+        reference: Whether the loss has the term ``kl``, which needs the reference model.
         max_staleness: Maximum number of rollouts that are trained on between the generation of a turn and the first
             update on that turn.
         share_prefixes: Whether the prompt of a group is computed once for the rows of a pass.

@@ -30,8 +30,8 @@ _DIAGNOSED = 5
 """Minimum number of steps from which ``rstar2 diagnose`` is suggested: most of its checks need as many."""
 _ROUNDING = 2.0**-24
 """Change of the weights by a step, relative to their norm, below which the step counts as no update: float32 rounds a
-value by up to this much, and no format in which weights train is finer. One weight of ordinary size that moves by its
-last bit in bfloat16 changes the recorded sample by more."""
+value by up to this much, and no format in which weights train is finer. The change is computed from a sample of the
+weights: if one sampled weight of ordinary size moves by its last bit in bfloat16, the change is larger."""
 REASONS = {
     "none_correct": "with no correct episode",
     "all_correct": "with only correct episodes",

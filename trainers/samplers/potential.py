@@ -102,7 +102,7 @@ class Potential(SavedAttributes):
         return len(self._list) if self._stage == 0 else -(-len(self._list) * self._stage // self._stages)
 
     def _ordered(self) -> list[int]:
-        """Return all problems by decreasing potential; a problem that was never measured has potential 0."""
+        """Return all problems by decreasing potential; problems that were never measured come last."""
         rates = [self._rates.of(name) for name in self._list.ids]
         self._rates = Rates()  # each later stage keeps this order
         sizes = np.array([-1.0 if rate is None else potential(rate) for rate in rates])

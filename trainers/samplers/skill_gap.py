@@ -32,7 +32,7 @@ class SkillGap(SavedAttributes):
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
         every: Rollouts per cycle.
-        cycles: Number of cycles after which the shares stay constant; the paper uses 4.
+        cycles: Number of cycles; the shares of the last one stay until the end of the run. The paper uses 4.
         floor: Minimum weight of a kind, so that a kind that always succeeds is not forgotten.
 
     Raises:

@@ -76,7 +76,9 @@ class Reasons(Protocol):
         - ``penalty``: others had a lower penalty;
         - ``order``: others with the same penalty come first in the group;
         - ``draw``: others were drawn at random;
-        - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason.
+        - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason;
+        - ``rejected``: the group was rejected for another reason;
+        - ``unselected``: other episodes of the group were chosen, for a reason that the selector does not report.
 
         Args:
             group: The episodes of the group.

@@ -38,7 +38,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
         positives: Number of episodes with a right answer (successes).
         negatives: Number of the other episodes (failures).
         keep: Number of episodes to keep.
-        minimum: Minimum quota of successes and of failures, if the group has that many.
+        minimum: Minimum quota of successes and of failures, at most ``keep // 2``, if the group has that many.
 
     Returns:
         The quotas of positives and negatives; their sum is ``min(keep, positives + negatives)``.

@@ -22,7 +22,7 @@ def _losses(run: RunRecord) -> Sequence[Mapping[str, Any]]:
 
 
 def _clips(run: RunRecord) -> bool:
-    """Whether a loss has a bound beyond which a token gets no gradient; true if the losses are unknown.
+    """Whether any loss of a run has a bound beyond which a token gets no gradient; true if the losses are unknown.
 
     ``cispo`` does not count: it reports the same figures for tokens whose weight is at a bound, but these tokens keep
     their gradient.

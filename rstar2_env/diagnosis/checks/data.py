@@ -12,8 +12,8 @@ from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 _SHARE, _LEAST = 0.05, 20
 _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
 _UNSURE = 3
-"""Number of repeats that problems without ids are assumed to have in addition: with a probability of .05, a family of
-which 3 repeats are expected shows none."""
+"""For problems without ids, the size of a family is estimated as if this many more texts repeated: with a probability
+of .05, draws in which 3 repeats are expected have none, and the family would seem to be too large."""
 
 
 def _duplicates(run: RunRecord) -> Evidence | None:

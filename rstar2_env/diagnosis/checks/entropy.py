@@ -12,7 +12,7 @@ LOWEST = 0.05
 the episodes of a group hardly differ."""
 _TIMES, _LEAST, _WINDOW = 3.0, 1.0, 3
 _SMALLEST = 1e-4
-"""Entropy below which the number itself says nothing more."""
+"""Smallest entropy that a message states as a number; for a lower one, it states only that it is below."""
 
 
 def _collapsed(run: RunRecord) -> Evidence | None:

@@ -12,7 +12,8 @@ _SHARE, _LEAST, _PART = 0.9, 6, 0.25
 _COLD = 0.3
 _EFFECTS = ("all_right", "all_wrong", "few_signals")
 _LONG = 30
-"""Number of tokens from which equal right answers count: a right answer to an easy problem may be a single number."""
+"""A group of identical right episodes counts only from this number of tokens on: the right answer to an easy problem
+may be a single number."""
 
 
 def is_cold(run: RunRecord) -> bool:
@@ -25,7 +26,7 @@ def _is_same(group: Sequence[EpisodeDigest]) -> bool:
 
 
 def _compared(step: StepData) -> list[list[EpisodeDigest]]:
-    """Return the groups of several episodes, without those whose equal answers are right and short."""
+    """Return the groups of several episodes, without groups whose identical episodes are right and short."""
     groups = [group for group in step.groups() if len(group) > 1 and all(one.text for one in group)]
     return [
         group

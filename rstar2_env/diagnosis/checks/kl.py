@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.spells import LEAST, spell
 
 _FAR, _TIMES, _BACK = 0.5, 2.0, 10
 _LEVEL, _LARGE = 0.02, 10.0
-"""Smallest level to which ``kl`` is compared, and the multiple of the level that is reported: within ten steps, a run
-that learns may double its distance, but does not multiply it by 10."""
+"""Smallest level to which ``kl`` is compared, and the multiple of the level above which ``kl`` is reported: within ten
+steps, a run that learns may double its distance, but does not multiply it by 10."""
 _LEAST, _MOST = 5, 0.7
 """Number of steps that a finding needs, and the share of these steps at which the rule must hold. ``kl`` is the mean of
 exp(-d) - 1 + d over the tokens of a step, where d is the policy's log-probability of a token minus the reference
@@ -21,7 +21,7 @@ tenths of the sum."""
 
 
 def _earlier(points: Sequence[FigurePoint], at: int) -> float:
-    """Return an earlier level of a figure: the median of 5 values, the last of them ``_BACK`` before ``points[at]``.
+    """Return an earlier level of a figure: the median of 5 values, of which the last is ``_BACK`` points before ``at``.
 
     At the start of a run, it is the median of the first ``LEAST`` values.
     """

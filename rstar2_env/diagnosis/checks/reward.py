@@ -102,7 +102,8 @@ FORMATS: Mapping[str, Callable[[EpisodeDigest], bool]] = {
     "a tool call": lambda one: bool(one.statuses or one.injected),
     "an end of its own": lambda one: one.end == "answered",
 }
-"""Formats that a reward may pay, by their description."""
+"""Formats for which a reward may pay, by their description; each is a function that detects the format in an
+episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
 
 
 def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
-    """Return whether enough groups pay a format, but not a right answer in this format.
+    """Return whether enough groups pay for a format, but not for a right answer in this format.
 
     Args:
         groups: The groups, with how their rewards depend on the format.
@@ -159,7 +160,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
 
 def _formats_alone(latest: Sequence[StepData], _: StepData) -> frozenset[str]:
-    """Return the formats that are paid without a right answer over the last ``n`` steps, for any ``n >= LEAST``."""
+    """Return the formats that are paid regardless of the answer over the last ``n`` steps, for any ``n >= LEAST``."""
     paid = [step.once("reward/paid", _paid) for step in latest]
     found: set[str] = set()
     for size in range(LEAST, len(paid) + 1):

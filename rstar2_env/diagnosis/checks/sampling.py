@@ -10,12 +10,13 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _LEAST, _MOST = 3, 64
-"""A window consists of the latest steps: at least ``_LEAST``, and at most as many as have ``_MOST`` groups, or 10."""
+"""A window consists of the latest steps: at least ``_LEAST``, and more than ``_WINDOW`` only if they have at most
+``_MOST`` groups."""
 _WINDOW = 10
 _PART, _TIMES, _BY_CHANCE = 4, 3, 1e-6
-"""A finding needs as many pairs of groups with the same problem as would occur with a probability of at most
-``_BY_CHANCE`` if problems were drawn uniformly from one ``_PART``-th of the data, and ``_TIMES`` times as many groups
-as distinct problems."""
+"""Problems repeat too often if there are at least ``_TIMES`` times as many groups as distinct problems, and if uniform
+draws from one ``_PART``-th of the data would yield so many pairs of groups with the same problem with a probability of
+at most ``_BY_CHANCE``."""
 _STILL, _READY = 20, 0.85
 
 

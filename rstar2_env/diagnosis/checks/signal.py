@@ -11,10 +11,12 @@ from rstar2_env.diagnosis.spells import LEAST, Spell, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
 EQUAL = "equal"
-"""Reason of groups with equal rewards, if it is unknown which of their episodes are right (logs of other trainers)."""
+"""Reason for which groups with equal rewards have no signal, if it is unknown which of their episodes are right (logs
+of other trainers)."""
 _ALMOST = 0.95
 _DIFFERING, _PART = 6, 0.25
-"""Smallest number of groups with different rewards in ``LEAST`` steps, and their smallest share of the groups."""
+"""Smallest number of groups with different rewards that ``LEAST`` steps must have, and the smallest share of all groups
+that these must be, to judge the selector."""
 _WINDOW = 10
 _FEW, _VERY_FEW = 0.3, 0.2
 
@@ -48,9 +50,9 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> tuple[int, int, int] | None:
-    """Return the numbers of groups: all, those with different rewards, and those of the latter without a kept episode.
+    """Return the number of groups, of groups whose rewards differ, and of differing groups without a kept episode.
 
-    Groups with equal rewards say nothing about the selector. The result is ``None`` without groups.
+    Groups with equal rewards show nothing about the selector. The result is ``None`` without groups.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]

@@ -11,18 +11,19 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _FALLEN, _WINDOW = 0.55, 5
-"""Fraction of the level of the start that is reported for a mean of ``_WINDOW`` steps: half, and a tenth for the noise
-of the mean, so that a speed that halves is named."""
+"""A mean of ``_WINDOW`` steps below this fraction of the speed at the start is reported. The fraction is one half plus
+a tenth of it, so that a speed that has halved is reported despite the noise of the mean."""
 _SLOWER = 0.75
 """Fraction of its earlier speed below which training counts as slower: about the square root of ``_FALLEN``, the
-fraction for the rollout. If both are slower, the cause is not a server, cache or queue that only the rollout uses."""
+fraction for the rollout. If training is slower too, the cause is not a server, cache or queue that only the rollout
+uses."""
 _WAITS = 0.28
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """Pairs (steps, growth): memory that grows by the share ``growth`` within ``steps`` steps is reported. Fast growth is
 reported after fewer steps; between the two, the necessary growth falls linearly."""
 _BLOCKS, _PART = 4, 0.1
-"""Number of parts into which these steps are divided, and the share of the growth that each part must add to the part
-before: a cache that is filled once adds everything in one or two parts."""
+"""Number of parts into which the examined steps are divided, and the smallest share of the whole growth by which each
+part's mean must exceed the mean of the part before it: a cache that is filled once grows in one or two parts only."""
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:
