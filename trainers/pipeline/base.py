@@ -2,7 +2,7 @@
 
 A kind of stage is a class (usually a frozen dataclass) in a module of ``stages``, registered in ``STAGES``. The fields
 of the class are the stage's options. Not covered: the file format of a pipeline (``file``), the order of its stages
-(``plan``), and the decision which stages to run (``run``).
+(``plan``), and the choice of the stages to run (``run``).
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class ResolvedInput:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A step, and the stage object that runs it, in whose options references to other stages are resolved.
+    """A step, and the stage object that runs it; references to other stages in its options are resolved.
 
     Attributes:
         step: The execution of the stage for which the stage object was made.
