@@ -75,7 +75,8 @@ class VllmEngine:
 
     Raises:
         MissingExtraError: vLLM is not installed.
-        ConfigurationError: vLLM refuses the options, or this process is part of a distributed run.
+        ConfigurationError: vLLM refuses the options, or this process is part of a distributed run that torchrun did not
+            start.
     """
 
     def __init__(

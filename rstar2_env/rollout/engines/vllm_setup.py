@@ -115,8 +115,8 @@ def start(
 
     Raises:
         MissingExtraError: vLLM is not installed.
-        ConfigurationError: vLLM refuses the options, they require several devices, or this process is part of another
-            distributed run.
+        ConfigurationError: vLLM refuses the options, they require several devices, or this process is part of a
+            distributed run that torchrun did not start.
     """
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         if int(options.get(name, 1)) != 1:
