@@ -31,8 +31,8 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether the output may be missing or change unless another stage uses it. If false, it must always
-            exist and stay unchanged.
+        if_taken: Whether the output is needed only if another stage uses it. If a needed output is missing or has
+            changed, the stage runs again.
     """
 
     kind: str

@@ -75,7 +75,7 @@ class TokenRun:
 
 
 class Pack:
-    """The tokens of a packed forward pass: first one token of each generating sequence, then the runs in ``pieces``.
+    """The tokens of a packed forward pass: first the single new tokens of sequences, then the runs in ``pieces``.
 
     Args:
         slots: The slot of each sequence with one new token.

@@ -147,7 +147,7 @@ def _refused(error: ServiceError) -> Exception:
 
 
 def adapter_state(policy: Any) -> dict[str, Tensor]:
-    """Return the tensors of a policy's LoRA adapter, gathered if sharded, by their names in a saved adapter."""
+    """Return the tensors of a policy's LoRA adapter by their names in a saved adapter; shards are not gathered."""
     from peft import get_peft_model_state_dict
 
     own = policy.state_dict(keep_vars=True)

@@ -26,10 +26,9 @@ _DRAWS = 1_000_003
 """Last number of the seed of the loss terms, ``[seed, step, _DRAWS]``; the seed of the groups' order ends with 0."""
 
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
-"""Names of the values that are stored for each row: under the weights before the first update on the rollout, the
-log-probabilities of the row's completion and the mean log-probability over the vocabulary at each token; the
-log-probabilities under the reference model; and, under the weights before the first update, the embedding of the row,
-(H,)."""
+"""Names of the values that are stored for each row: the log-probabilities of its completion, the mean log-probability
+over the vocabulary at each token, the log-probabilities under the reference model, and the embedding of the row, (H,).
+All but the reference model's are computed with the weights before the first update on the rollout."""
 
 
 @dataclass(frozen=True, slots=True)
