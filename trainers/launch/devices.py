@@ -14,9 +14,9 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Variable with which the ROCm runtime hides devices from HIP; the other variables cannot number hidden devices."""
+"""Variable that hides devices in the ROCm runtime; the variables ``VISIBLE`` number only the devices that remain."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
-"""Files through which programs reach accelerators on Linux: of AMD, of NVIDIA, and in WSL."""
+"""Device files through which programs use accelerators on Linux: AMD's, NVIDIA's, and that of WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 

@@ -1,6 +1,6 @@
 """Compute digests of a stage's inputs and of files that its options name, and describe changes since its last run.
 
-Not covered: how the content is read (``digests``), and what follows from a change (``run``).
+Not covered: reading the content (``digests``), and running a stage again after a change (``run``).
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class ResolvedInput:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A step, and the stage object that runs it, in whose options references to other stages are resolved.
+    """A step, and the stage object that runs it; references to other stages in its options are resolved.
 
     Attributes:
         step: The execution of the stage for which the stage object was made.
@@ -292,8 +292,10 @@ def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[in
 
     Args:
         plan: The plan of the whole pipeline.
-        begin: The first stage to run (its first round, if it is repeated); ``None`` for the first stage of the plan.
-        until: The last stage to run (its last round, if it is repeated); ``None`` for the last stage of the plan.
+        begin: Name of the first stage to run (its first round, if it is repeated) or id of the first step; ``None`` for
+            the first step of the plan.
+        until: Name of the last stage to run (its last round, if it is repeated) or id of the last step; ``None`` for
+            the last step of the plan.
 
     Raises:
         ConfigurationError: A stage does not exist, or ``begin`` comes after ``until``.

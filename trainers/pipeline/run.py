@@ -299,7 +299,7 @@ def _run_step(
 
 
 def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
-    """Return a ``TimedStep`` for every step that is not skipped, by id; their stages must have been created."""
+    """Return a ``TimedStep`` for every step that is not skipped, by id; all stages must have been created."""
     steps = [run.plan.made[step.id] for step in run.plan.steps if step.id not in run.skipped]
     found = {}
     for made, cost in zip(steps, costs_of(run.plan, steps), strict=True):

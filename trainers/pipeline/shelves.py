@@ -1,4 +1,4 @@
-"""``Shelved``: options of stages that load data sets pinned by a lock file, and their ``Shelf``, which loads these."""
+"""``Shelved``: the options with which a stage locates its data sets and pins their revisions in a lock file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Shelved:
 
     @contextmanager
     def shelf(self, work: Work) -> Iterator[Shelf]:
-        """Yield a loader of data sets; at the end, add the revisions and checksums that the lock file lacked to it.
+        """Yield a loader of data sets; at the end, add missing revisions and checksums to the lock file.
 
         Args:
             work: The context of the stage.

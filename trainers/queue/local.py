@@ -24,7 +24,7 @@ PlayResult = Episode | Unfinished | BaseException
 """The result of a request: an episode, a part of an episode, or the error that playing it raised."""
 
 LimitSource = Callable[[Desk], AsyncIterator[int]]
-"""Yields the number of episodes that may be played at the same time; yields updates until the round ends."""
+"""Function that yields the number of episodes that may be played at the same time, again after each change."""
 
 
 class LocalQueue:

@@ -1,11 +1,12 @@
 """``deepsearch``: grows episodes chunk by chunk in a search tree: DeepSearch (arXiv 2509.25454).
 
-A node holds 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. If children end, the
-value of one of them is backed up: a right child, or otherwise the wrong child with the highest probability
-(``chunk_tree`` has the formulas). As long as no child ends, the search descends by UCT with weight 2; after an end, it
-continues at the best node of the whole tree. It stops when an end was backed up for each episode of the group (8 in the
-paper, at depth 64). If episodes are missing, the group is filled with finished episodes that were not backed up, with
-nodes of the frontier that are played to their ends, and with new episodes.
+A node holds 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. If the episodes of some
+children end, the value of one of these episodes is backed up: of the right one with the highest probability, or if none
+is right, of the wrong one with the highest probability (``chunk_tree`` has the formulas). As long as no episode ends,
+the search descends by UCT with weight 2; after an end, it continues at the best node of the whole tree. It stops when
+as many ends were backed up as the group has episodes (8 in the paper, at depth 64). If episodes are missing, the group
+is filled with finished episodes that were not backed up, with nodes of the frontier that are played to their ends, and
+with new episodes.
 
 If at most a quarter of a problem's episodes are right, one right episode is kept. When the problem occurs again, the
 group consists of this episode and new episodes, without a search. The paper trains on problems with a pass rate of at

@@ -2,8 +2,8 @@
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that caches
 its prefix; lost connections, overload, and servers that restart, which get the newest weights before any request
-(``vllm_server_fleet``); log-probabilities as the protocol requires, or an error; weight syncs (``weight_transports``).
-Not covered: servers other than vLLM (they return no token ids), starting the servers.
+(``vllm_server_fleet``); log-probabilities as ``Generation`` defines them, or an error; weight syncs
+(``weight_transports``). Not covered: servers other than vLLM (they return no token ids), starting the servers.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ class VllmServerEngine:
         the version of the weights when the request was sent.
 
         Raises:
-            ConfigurationError: The prompt is empty or too long, or the servers cannot report the log-probabilities that
-                the protocol requires for these parameters.
+            ConfigurationError: The prompt is empty or too long, or the servers cannot report log-probabilities as
+                ``Generation`` defines them for these parameters.
             TurnTimeoutError: The turn took more than ``timeout_s`` on a server that still answers.
             ServiceError: All attempts failed, or the server refused the request.
         """
@@ -272,7 +272,7 @@ class VllmServerEngine:
         self._http.close()
 
     def _renew(self, version: int) -> None:
-        """Record that every server has the weights ``version``; called in the event loop of the HTTP client."""
+        """Record that every server has the weights of ``version``; called in the event loop of the HTTP client."""
         self._version, self._renewed = version, True
         self._fleet.forget_prefixes()
 

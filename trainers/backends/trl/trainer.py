@@ -64,8 +64,8 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
             checkpoints.
         keep_checkpoints: Number of checkpoints to keep.
         on_trained: Called once for each row of a rollout after its first update, with the step, the row, the index of
-            its episode in its group, and the log-probabilities of its completion before that step (``None`` if they
-            were not computed).
+            its episode in its group, and the log-probabilities of its completion before the first update on the rollout
+            (``None`` if they were not computed).
         **kwargs: Arguments of ``trl.GRPOTrainer``.
     """
 
@@ -420,7 +420,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log metrics; for an optimizer step, add this package's metrics of all processes instead of TRL's metrics.
 
-        The added metrics cover the time since those of the previous step were logged.
+        The added metrics cover the time since the previous step's metrics were logged.
         """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}

@@ -30,13 +30,13 @@ Autocast = Callable[[], AbstractContextManager[None]]
 
 @dataclass(slots=True)
 class TokenScores:
-    """Results of a forward pass on B rows padded to W tokens; those of each predicted token are (B, W - 1).
+    """Results of a forward pass on B rows padded to W tokens.
 
-    They are 0 for tokens without a label.
+    The first four have one value for each predicted token, (B, W - 1), which is 0 for tokens without a label.
 
     Attributes:
         logp: Log-probability of the token.
-        entropy: Entropy of the distribution it was drawn from, in nats.
+        entropy: Entropy of the distribution from which the token was drawn, in nats.
         mean_logp: Mean log-probability over the vocabulary, without a gradient; ``None`` if the head does not compute
             it.
         sum_squares: Sum of squared probabilities over the vocabulary, without a gradient; ``None`` if the head

@@ -59,7 +59,7 @@ class _LogProbs:
 
 
 def _selects(device: torch.device) -> bool:
-    """Whether the head skips tokens without a label: on a CPU, and where TRL itself does, which needs Triton."""
+    """Whether the head skips tokens without a label: always on a CPU, elsewhere only with Triton, as TRL's own head."""
     return device.type == "cpu" or bool(utils._use_triton(device))
 
 

@@ -93,7 +93,7 @@ class Objective:
         Args:
             rows: The rows of this process; they are not changed.
             logp: Log-probabilities of each row's completion under the current weights, (completion tokens,).
-            old: Log-probabilities of each row's completion before the first update on these rows.
+            old: Log-probabilities of each row's completion before the first update on the rollout.
             ranks: The processes.
             rng: Random generator, in the same state on every process.
         """
