@@ -124,7 +124,7 @@ class Run:
         return sorted(figures | {file.step for file in step_files(self.path / EPISODES, "train")})
 
     def metrics(self) -> list[dict[str, float]]:
-        """The metrics as one mapping per step, with the key ``step``; of several lines of a step, later values win.
+        """The metrics as one mapping per step, with the key ``step``; a later line of a step overrides earlier ones.
 
         A figure without data is NaN.
         """
