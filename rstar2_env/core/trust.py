@@ -140,7 +140,7 @@ def bounds(
 ) -> Iterator[None]:
     """Within the ``with`` block, let only the given texts name code to import.
 
-    Within another such block, this has no effect, since only the outermost caller knows which texts the user typed.
+    Within another such block, this has no effect, since only the outermost caller has the texts that the user typed.
 
     Args:
         texts: Texts that the user typed.

@@ -38,7 +38,7 @@ class Job:
             session, a cell reseeds only if its seed differs from the seed of the previous cell.
         session: Name of a session, which keeps its Python state across calls; its calls (cells) run one after the
             other. ``None`` runs the program in a fresh process. The first job of a session creates it with that job's
-            limits on memory, processes and file size; the limits on wall clock and output apply to each cell.
+            limits on memory, processes and file size; the limits on wall clock, CPU time and output apply to each cell.
     """
 
     code: str

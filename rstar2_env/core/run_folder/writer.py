@@ -131,7 +131,7 @@ class RunWriter:
         """Append an event with the current time; only the first process writes the event.
 
         Args:
-            event: Kind of the event: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``,
+            event: Kind of the event: ``started``, ``resumed``, ``saved``, ``checkpoint``, ``evaluation``, ``note``,
                 ``interrupted``, ``failed``, ``finished``, or any other word.
             step: Number of optimizer steps done.
             **more: Further keys.

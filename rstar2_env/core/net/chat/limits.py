@@ -162,7 +162,7 @@ class Pace:
             time.sleep(wait + random.uniform(0, min(1.0, wait / 10)))
 
     def hold(self, seconds: float) -> None:
-        """Delay all requests by some seconds, because the endpoint asked for it."""
+        """Delay all requests by some seconds, as the endpoint requested."""
         with self._lock:
             self._held = max(self._held, time.monotonic() + seconds)
 
