@@ -92,7 +92,7 @@ class Outcome:
         wall_s: Seconds from the start of the program to its end, including time that its limit does not count.
         cpu_s: CPU seconds of the program and its children; 0 if unknown.
         peak_memory_mb: Peak memory use in MiB; 0 if unknown.
-        truncated: Whether output was dropped.
+        truncated: Whether output, or a part of ``value``, was dropped.
         stdout_left_out: Number of dropped bytes of stdout.
         stderr_left_out: Number of dropped bytes of stderr.
         attempts: Number of times that the call was started; more than one after a failure of the sandbox itself.

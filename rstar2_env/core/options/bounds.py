@@ -1,4 +1,4 @@
-"""Upper bounds of count options such as ``max_tokens``, chosen by the last word of the option's name.
+"""Upper bounds of count options such as ``max_tokens``, chosen by a word in the option's name.
 
 Counts that determine memory use have an upper bound, so that a typing error is reported for that option and does not
 exhaust the memory. An option whose own rule has an upper bound keeps that bound. Not covered: whether a run within

@@ -170,7 +170,7 @@ class Run:
         return self._lasting("note")
 
     def episodes(self, step: int) -> list[EpisodeEntry]:
-        """Return the training episodes of a step, from all processes, sorted by group and member."""
+        """Return the training episodes of a step, from all processes, sorted by round, group and member."""
         return sorted(self._entries("train", step), key=_place)
 
     def groups(self, step: int) -> list[list[EpisodeEntry]]:

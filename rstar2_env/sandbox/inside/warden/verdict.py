@@ -55,7 +55,7 @@ def verdict(seen: Seen) -> dict[str, Any]:
     """Return the fields of ``Outcome`` that the observations determine.
 
     Always ``exit_code``, ``signal``, ``status`` and ``reason``; as they apply, ``error_type``, ``error_message``,
-    ``traceback``, ``value`` and ``value_left_out``.
+    ``traceback`` and ``value``, with ``value_left_out`` (number of dropped characters; see ``Outcome.truncated``).
     """
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)
