@@ -146,7 +146,8 @@ class Run:
     def weights(self) -> dict[str, int]:
         """Optimizer step of each set of weights that the run saved, by the path of the weights in the folder.
 
-        Weights of steps that a resume dropped are left out, even if they replaced weights of a step that was kept.
+        If a resume dropped a step, the weights of that step are left out, even if they had overwritten the weights of a
+        step that was kept.
         """
         found: dict[str, int] = {}
         for event in self.events:
