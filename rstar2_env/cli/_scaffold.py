@@ -119,7 +119,7 @@ class NewFiles:
         """Write all files to disk.
 
         Raises:
-            ConfigurationError: A file already exists, or the folder cannot be written to; then no file is written.
+            ConfigurationError: A file already exists (then no file is written), or the folder cannot be written to.
         """
         taken = [str(self.folder / path) for path in self.files if (self.folder / path).exists()]
         if taken:

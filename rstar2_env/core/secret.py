@@ -88,7 +88,7 @@ def redacted(values: Any) -> Any:
 
 
 def hidden(text: str, but: Secret | None = None) -> str:
-    """Return a text in which ``***`` replaces every secret of this process.
+    """Return a text in which ``***`` replaces every secret of this process that has at least 6 characters.
 
     Args:
         text: Any text that will be written or printed.

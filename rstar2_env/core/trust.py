@@ -114,7 +114,7 @@ class NamedPart(Protocol):
 
 @dataclass(slots=True)
 class _Bounds:
-    """Bounds on what may name code: the texts that may, and the data that was read, which may not.
+    """The texts that may name code, and the data that was read from files, which may not.
 
     Attributes:
         texts: Texts that may name code, each with the folders to which its relative paths refer.
@@ -140,7 +140,7 @@ def bounds(
 ) -> Iterator[None]:
     """Within the ``with`` block, let only the given texts name code to import.
 
-    Within another such block, this has no effect, since only the outermost caller knows which texts the user typed.
+    Within another such block, this has no effect, since only the outermost caller has the texts that the user typed.
 
     Args:
         texts: Texts that the user typed.
@@ -358,7 +358,7 @@ def _last(place: str) -> str:
 
 
 def _chosen(place: str, value: Any) -> str | None:
-    """Return what an option selects that only the user may select ("a sandbox (...)"); else ``None``."""
+    """Describe the choice of an option if only the user may make it ("a sandbox (...)"); otherwise return ``None``."""
     if isinstance(value, str) and _SERVER.search(value):
         return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and _WRITES.search(value):

@@ -52,7 +52,7 @@ class SandboxOptions(Protocol):
 
 
 class BaseSandbox(Sandbox, abc.ABC):
-    """Base class of sandboxes, which runs jobs by submitting them. Safe to call from any thread.
+    """Base class of the sandboxes of all providers. Safe to call from any thread.
 
     A provider defines ``_submit``, ``_end``, ``capabilities`` and ``end_session``. Its constructor takes its options by
     keyword, calls ``BaseSandbox.__init__`` first and ``_started`` last.

@@ -21,7 +21,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and number of later jobs that search for these files. More than one, because
+"""Number of jobs that write files, and number of later jobs that search for these files; more than one, because
 successive jobs may run in different containers."""
 _LEAVE = """
 import os

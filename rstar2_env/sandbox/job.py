@@ -38,7 +38,7 @@ class Job:
             session, a cell reseeds only if its seed differs from the seed of the previous cell.
         session: Name of a session, which keeps its Python state across calls; its calls (cells) run one after the
             other. ``None`` runs the program in a fresh process. The first job of a session creates it with that job's
-            limits on memory, processes and file size; the limits on wall clock and output apply to each cell.
+            limits on memory, processes and file size; the limits on wall clock, CPU time and output apply to each cell.
     """
 
     code: str
@@ -92,7 +92,7 @@ class Outcome:
         wall_s: Seconds from the start of the program to its end, including time that its limit does not count.
         cpu_s: CPU seconds of the program and its children; 0 if unknown.
         peak_memory_mb: Peak memory use in MiB; 0 if unknown.
-        truncated: Whether output was dropped.
+        truncated: Whether output, or a part of ``value``, was dropped.
         stdout_left_out: Number of dropped bytes of stdout.
         stderr_left_out: Number of dropped bytes of stderr.
         attempts: Number of times that the call was started; more than one after a failure of the sandbox itself.

@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def error_sections() -> list[str]:
-    """Return the sections of the page about errors, which ``rstar2 help`` also finds without the page's name."""
+    """Return the anchors of the error page's sections, which ``rstar2 help`` accepts without the name of the page."""
     text = (_folder() / f"{ERRORS_PAGE}.md").read_text("utf-8")
     return [_anchor(title) for _, level, title in _headings(text) if level > 1]
 

@@ -75,7 +75,7 @@ MODULES = {
     "viewer": ("view",),
     "wrappers": ("wrappers",),
 }
-"""Packages and modules, relative to ``rstar2_env``, whose errors each section explains."""
+"""For each section, the packages and modules (relative to ``rstar2_env``) whose errors it explains."""
 
 _SECTIONS = {"rstar2_env": "options"} | {
     f"rstar2_env.{name}": section for section, names in MODULES.items() for name in names

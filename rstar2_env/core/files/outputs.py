@@ -255,7 +255,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield each existing path in options: each text, and its part before its first ``:`` or last ``@``."""
+    """Yield the existing paths in options: a path may be a whole text, or end before its first ``:`` or last ``@``."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

@@ -56,7 +56,7 @@ class Registry(Generic[T]):
         self._lock = threading.RLock()
 
     def register(self, name: str, part: T | None = None) -> Callable[[T], T]:
-        """Register ``part`` under ``name``; without ``part``, return a decorator that does.
+        """Register ``part`` under ``name``; without ``part``, return a decorator that registers a part.
 
         Raises:
             DuplicateNameError: Another part already has the name.
@@ -73,7 +73,7 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """Return the part of that name, or from user code (``module:Name``, ``./file.py:Name`` or ``./file.py``).
+        """Return a registered part, or a part in user code (``module:Name``, ``./file.py:Name`` or ``./file.py``).
 
         Raises:
             UnknownNameError: The name is not registered; the message suggests the nearest names.

@@ -124,7 +124,7 @@ class Run:
         return sorted(figures | {file.step for file in step_files(self.path / EPISODES, "train")})
 
     def metrics(self) -> list[dict[str, float]]:
-        """The metrics as one mapping per step, with the key ``step``; of several lines of a step, later values win.
+        """The metrics as one mapping per step, with the key ``step``; a later line of a step overrides earlier ones.
 
         A figure without data is NaN.
         """
@@ -146,7 +146,8 @@ class Run:
     def weights(self) -> dict[str, int]:
         """Optimizer step of each set of weights that the run saved, by the path of the weights in the folder.
 
-        Weights of steps that a resume dropped are left out, even if they replaced weights of a step that was kept.
+        If a resume dropped a step, the weights of that step are left out, even if they had overwritten the weights of a
+        step that was kept.
         """
         found: dict[str, int] = {}
         for event in self.events:
@@ -170,7 +171,7 @@ class Run:
         return self._lasting("note")
 
     def episodes(self, step: int) -> list[EpisodeEntry]:
-        """Return the training episodes of a step, from all processes, sorted by group and member."""
+        """Return the training episodes of a step, from all processes, sorted by round, group and member."""
         return sorted(self._entries("train", step), key=_place)
 
     def groups(self, step: int) -> list[list[EpisodeEntry]]:

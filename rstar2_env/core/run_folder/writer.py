@@ -87,7 +87,7 @@ class RunWriter:
     def begin(
         self, config: Mapping[str, Any], *, resumed: int | None = None, config_file: str = CONFIG_FILE, **more: Any
     ) -> None:
-        """Begin a new run in the folder, or resume a run; in other processes than the first, do nothing.
+        """Begin a new run in the folder, or resume a run; in processes other than the first, do nothing.
 
         Resuming removes the data of all steps after ``resumed``. A new run removes the metrics, events, episodes and
         tokens of an earlier run of its kind. A caller that wants to refuse this must check before (``check_folder``); a
@@ -131,7 +131,7 @@ class RunWriter:
         """Append an event with the current time; only the first process writes the event.
 
         Args:
-            event: Kind of the event: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``,
+            event: Kind of the event: ``started``, ``resumed``, ``saved``, ``checkpoint``, ``evaluation``, ``note``,
                 ``interrupted``, ``failed``, ``finished``, or any other word.
             step: Number of optimizer steps done.
             **more: Further keys.

@@ -58,7 +58,7 @@ def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClie
 
 
 def _reason(error: BaseException) -> str:
-    """Return the known root cause that an exception's text names, such as "connection refused"; else the text, cut."""
+    """Return the known root cause that an exception's text names, such as "connection refused"; else the cut text."""
     text = str(error)
     for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
         if known in text:

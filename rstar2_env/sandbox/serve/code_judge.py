@@ -108,7 +108,7 @@ class _Run:
         self._changed = asyncio.Event()
 
     async def run_all(self, wait_s: float) -> None:
-        """Run all submitted programs; each waits for a place in the queue for at most ``wait_s`` seconds."""
+        """Run all submitted programs, except those that get no place in the queue within ``wait_s`` seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         limits = self._service.options.judge_limits

@@ -113,7 +113,7 @@ class Service:
         return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
 
     def known(self, call_id: str) -> ServedCall | None:
-        """Return the call with an id; ``None`` if the service does not know it or has forgotten it."""
+        """Return the call with an id; ``None`` if the service never accepted it or has dropped it."""
         call = self._calls.get(call_id)
         if call is not None:
             self.metrics.repeated.inc()

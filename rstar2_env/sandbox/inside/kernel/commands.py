@@ -65,7 +65,7 @@ SHARED_ANONYMOUS = {0x21: "MAP_SHARED | MAP_ANONYMOUS", 0x23: "MAP_SHARED_VALIDA
 counts it."""
 
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
-"""Allowed flags of ``clone``, as complete sets. Other flags would create a thread with its own descriptors, another
+"""Allowed combinations of flags of ``clone``. Other flags would create a thread with its own descriptors, another
 parent, another exit signal, or new namespaces."""
 CLONE_FREE = 0x01300000 | 0x00400000
 """Flags of ``clone`` that are always allowed, since they do not affect isolation: the flags that set the addresses of
@@ -86,5 +86,5 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""Commands that occur in the traces but are refused, by system call: commands for pseudo-terminals (which do not exist
-in the sandbox), larger pipes, and locks."""
+"""Commands that occur in the traces but are refused, by system call: commands for terminals and pseudo-terminals
+(which do not exist in the sandbox), signals about input (FIOASYNC), larger pipes, file seals, and locks."""

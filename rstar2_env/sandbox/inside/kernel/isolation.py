@@ -71,7 +71,7 @@ class Isolation:
         self._sealing = self._last_calls()
 
     def most_processes(self, wanted: int) -> int | None:
-        """Return the RLIMIT_NPROC that lets a program have ``wanted`` processes; ``None`` if none can be set."""
+        """Return the RLIMIT_NPROC that lets a program have ``wanted`` processes; ``None`` if no limit can be set."""
         if self._plan.counted:
             return wanted
         # The kernel counts all processes of the caller's user: this limit is coarse, and the watch adds a fine one.

@@ -32,9 +32,10 @@ _TRIED_LIMIT = 4
 
 
 def free_users() -> int:
-    """Return the first id of a block of user ids that only this warden uses.
+    """Return the first id of a block of ``USERS_EACH`` user ids for this warden.
 
-    The kernel counts the processes of a user over all sandboxes, so wardens must not share user ids.
+    The kernel counts the processes of a user over all sandboxes, so wardens should not share user ids. Only in a
+    container with few user ids can the blocks of two wardens overlap.
 
     Raises:
         OSError: The user namespace of this process maps too few users.

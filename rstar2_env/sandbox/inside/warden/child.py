@@ -97,8 +97,8 @@ class Session:
         held: Whether the session counts towards the limits on sessions.
         memory: Bytes of memory that the session counts towards the memory limit of all sessions.
         note: Note for the outcome of the next cell, or ``None``.
-        signalled: Whether an interrupt was ordered, and it is not confirmed yet that it was sent; the next cell must
-            wait, so that the interrupt does not reach it.
+        signalled: Whether an interrupt was ordered, and the parent has not confirmed yet that it was sent. Until then,
+            the next cell waits, so that the interrupt does not reach that cell.
         deadline_at: Time (of ``time.monotonic``) at which the current deadline timer fires; 0 if there is none.
     """
 

@@ -4,7 +4,7 @@ A program that has run for ``AFTER_S`` gets a lower weight on the cores and no l
 next call starts. The time during which it was ready to run but had no core, as reported by the kernel, is added to its
 wall-clock limit, up to a total of ``MOST`` times the limit.
 
-Covered: when a program is deprioritized, how many are, and the deadline of every call outside a session. Not covered:
+Covered: when and how many programs are deprioritized, and the deadline of every call outside a session. Not covered:
 how weights are lowered (the zygote's ``priority``), and the calls of a session, which are named cells (``cells``). A
 cell's process outlives the cell, and its weight could not be restored on every machine, so cells keep their weight,
 their worker and their deadline.

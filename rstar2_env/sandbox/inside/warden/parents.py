@@ -158,7 +158,10 @@ class Parents:
         self._on_settled(parent)
 
     def _use(self, names: tuple[str, ...]) -> Parent:
-        """Return a parent with these modules (or more, if none can be started), and count the use."""
+        """Return the parent with these modules, and count the use; if it cannot be started, use another parent.
+
+        The other parent is the one with all modules, or the light parent if that one cannot be started either.
+        """
         found = self._by_names.get(names)
         if found is None:
             found = self._try_make(names) or self._by_names.get(self._all) or self._try_make(self._all) or self.first

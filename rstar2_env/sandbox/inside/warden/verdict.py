@@ -1,7 +1,8 @@
 """``verdict``: decides the status of a call from observations of warden and kernel, and the program's own report.
 
-The first of these that shows a failure decides: limits enforced by the warden, the kernel's counters, the end of the
-process, the program's report. The report adds detail, but never turns a failed exit into a success.
+The first failure in this order decides: a limit that the warden enforced, the signal that ended the process, a nonzero
+exit code. The kernel's counters and the program's report make the status of such a failure more specific; the report
+never turns a failed exit into a success. Only for a cell whose session continues, the report decides after the limits.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def verdict(seen: Seen) -> dict[str, Any]:
     """Return the fields of ``Outcome`` that the observations determine.
 
     Always ``exit_code``, ``signal``, ``status`` and ``reason``; as they apply, ``error_type``, ``error_message``,
-    ``traceback``, ``value`` and ``value_left_out``.
+    ``traceback`` and ``value``, with ``value_left_out`` (number of dropped characters; see ``Outcome.truncated``).
     """
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)

@@ -202,7 +202,7 @@ class ZygoteServer:
             self._check_leaving()
 
     def _check_leaving(self) -> None:
-        """Tell the warden which ended trees have no process left; without a pid namespace, some processes end late."""
+        """Report to the warden each ended tree without processes; without a pid namespace, some processes end late."""
         if self._pausing is None:
             self._kill_orphans()
         for number, tree in list(self._leaving.items()):
@@ -230,7 +230,7 @@ class ZygoteServer:
             self._bounded.add(tree.number)
 
     def _deprioritize(self, tree: _Tree) -> None:
-        """Lower the CPU weight of all processes of a tree; tell the warden how long the tree has waited for a core."""
+        """Lower the CPU weight of a tree's processes; report to the warden how long the tree has waited for a core."""
         if tree.ended or tree.killed:
             return
         tree.lowered = tree.lowered or LoweredTree(tree.main, tree.init)
