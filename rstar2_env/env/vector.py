@@ -121,7 +121,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return env
 
     def _at_once(self, work: dict[int, Callable[[], None]]) -> None:
-        """Run a function for each sub-environment in threads; if any fails, drop all results, raise the first error."""
+        """Run a function for each sub-environment, in threads; if one fails, drop all results and raise its error."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="rstar2-vector")
         futures: list[Future[None]] = [self._threads.submit(job) for job in work.values()]

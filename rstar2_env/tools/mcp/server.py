@@ -65,7 +65,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by the server's own name for it, without the policy's prefix; the result has the same name."""
+        """Call a tool by the server's own name for it, without ``prefix``; the result has the same name."""
         began = time.monotonic()
         try:
             self._connect(context)
