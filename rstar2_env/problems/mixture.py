@@ -123,11 +123,11 @@ class MixtureSource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabelledSource:
-    """The problems of another source under a label: the name of the source, and the ``source`` of every problem.
+    """The problems of another source, under a new name, which also replaces ``Problem.source`` of every problem.
 
     Attributes:
         source: The other source.
-        name: The label.
+        name: The new name.
     """
 
     source: ProblemSource
@@ -157,7 +157,7 @@ class LabelledSource:
         return self._labelled(self.source.sample(rng))
 
     def with_split(self, split: str) -> LabelledSource:
-        """The same label for another split of the source."""
+        """Another split of the source, under the same name."""
         return LabelledSource(with_split(self.source, split), self.name)
 
     def _labelled(self, problem: Problem) -> Problem:
