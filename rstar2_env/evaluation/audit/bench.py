@@ -208,9 +208,9 @@ class AuditBench:
         """Choose the format with which the target distinguishes the most gold answers.
 
         It distinguishes a gold answer if the gold answer itself gets a higher score than a wrong answer, for which
-        another gold answer is used. If a format distinguishes at least half of them, no further format of gold answers
-        is tried. ``paid_at`` becomes the mean of two medians: that of the scores of the distinguished gold answers, and
-        that of the scores of the wrong answers.
+        another gold answer is used. If a format distinguishes at least half of the gold answers, no further format of
+        gold answers is tried. ``paid_at`` becomes the mean of two numbers: the median score of the distinguished gold
+        answers, and the median score of the wrong answers.
 
         Args:
             golds: Pairs of gold answer and question.

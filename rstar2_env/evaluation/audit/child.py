@@ -32,7 +32,7 @@ class Traced:
         self.variables: set[str] = set()
 
     def start(self) -> None:
-        """Hook ``open``, ``os.stat`` and ``os.environ``, to record their use."""
+        """Hook the functions that read files, folders, modules and environment variables, to record their use."""
         own, original, path_of = self, os.stat, os.fsdecode
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -79,8 +79,8 @@ class ProblemTally:
     """The counts of one problem's episodes.
 
     Attributes:
-        source: Source of the problem.
-        difficulty: Difficulty of the problem.
+        source: Source of the problem, or the id of the environment if the source is unknown.
+        difficulty: Difficulty of the problem; empty if unknown.
         counts: Sums over its episodes that count (``Episode.available``), in the order of ``COUNTS``.
         wrong: Number of times each wrong answer was given; the remaining wrong episodes have no answer.
         chains: Number of episodes with a right answer and a right chain of thought.
@@ -167,7 +167,7 @@ class EpisodeTally:
 
     @classmethod
     def from_entries(cls, entries: Iterable[EpisodeEntry]) -> EpisodeTally:
-        """Count the episodes of a run's folder."""
+        """Count the given episodes of a run."""
         tally = cls()
         for entry in entries:
             tally.add(entry.episode, About.from_line(entry.episode.group, entry.more))
@@ -188,8 +188,8 @@ class EpisodeTally:
 
         Args:
             episode: The episode.
-            about: Facts about the start and the problem; ``None`` counts the episode as the only one of its
-                start (a problem and a seed).
+            about: Facts about the start and the problem; if it is ``None``, an episode without a problem id counts as
+                the only episode of its problem.
         """
         about = About(start=self.count) if about is None else about
         self.ends[episode.end] += 1

@@ -57,8 +57,8 @@ class EvalLog(Closing):
         path: The file, whose folder is created if needed, or the folder of a run.
         run: Environment, player and options of the evaluation; a file with other values is not resumed.
         plan: The episodes of the evaluation.
-        resume: Continue an existing file: keep its episodes, except ``unavailable`` ones and a broken last line. A
-            missing file is created.
+        resume: Continue an existing file: keep its episodes that count (``Episode.available``), but not a broken last
+            line. A missing file is created.
         overwrite: Replace a file that exists.
         taken: Called for each episode of the plan that the file already holds; the log does not keep it in memory.
         whole: Number of samples of a start that are scored together. If some of them are missing from the file, all are

@@ -37,7 +37,7 @@ NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
     "which an agent does not have: evaluate a model, whose engine provides them, or omit the score.",
 )
-"""Requirements of scores that an evaluation of an agent cannot meet, with the reason."""
+"""Needs of reward components that an evaluation of an agent cannot meet, mapped to the reason."""
 
 
 def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) -> list[Component]:
