@@ -53,7 +53,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         self._threads: ThreadPoolExecutor | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all sub-environments, or those selected by ``options["reset_mask"]``.
+        """Reset all sub-environments, or only the sub-environments that ``options["reset_mask"]`` selects.
 
         Args:
             seed: Seed of the first sub-environment (the others use ``seed + 1`` and so on), a list, or ``None``.

@@ -121,7 +121,7 @@ def program_of(solution: str, answer: str, question: str) -> str | None:
 
 
 def _value(expression: str) -> Fraction | None:
-    """Return the exact value of an expression of numbers, brackets and the four operations; ``None`` for any other."""
+    """Return the exact value of an expression of numbers, brackets and the four operations; else ``None``."""
     if not re.fullmatch(r"[\d.()+\-*/]{1,80}", expression) or "**" in expression or "//" in expression:
         return None
     try:

@@ -198,7 +198,7 @@ def _unscored(episode: Episode, ctx: RewardContext) -> None:
 
 
 OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")
-"""Options of every component, in addition to those of its score."""
+"""Options of every component, in addition to the options of its score."""
 
 
 def component_options(options: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from rstar2_env.traces.selection import ProblemTries, TraceSelection, balanced, 
 from rstar2_env.traces.writer import Trace, generate_traces
 
 Worked: TypeAlias = Literal["none", "unsolved", "all"]
-"""Problems that also get a trace from their worked solution: none, those without a qualifying episode, or all."""
+"""Problems that also get a trace from their worked solution: none, problems without a qualifying episode, or all."""
 
 TracesProgress: TypeAlias = Callable[[int, int, int], None]
 """Called after every episode: episodes played, episodes up to the end of the round, and qualifying episodes."""
@@ -55,11 +55,11 @@ class TriesOptions(CheckedOptions):
     Attributes:
         tries: Largest number of episodes of one problem; a problem with enough qualifying episodes
             (``TraceSelection.per_problem``) is not played again.
-        max_total_episodes: Largest number of episodes, including those of an interrupted run.
-        max_total_tokens: Number of generated tokens after which no further episode begins, including those of an
+        max_total_episodes: Largest number of episodes, including episodes of an interrupted run.
+        max_total_tokens: Number of generated tokens after which no further episode begins, including tokens of an
             interrupted run.
-        worked: Problems that also get a trace from their worked solution: ``"none"``, ``"unsolved"`` (those without a
-            qualifying episode) or ``"all"``.
+        worked: Problems that also get a trace from their worked solution: ``"none"``, ``"unsolved"`` (problems without
+            a qualifying episode) or ``"all"``.
     """
 
     tries: int = option(8, least=1)
@@ -78,7 +78,7 @@ class PlayedTraces:
         traces: The traces, as written.
         problems: Number of problems.
         solved: Number of problems with a qualifying episode.
-        episodes: Number of episodes, including those of an interrupted run.
+        episodes: Number of episodes, including episodes of an interrupted run.
         tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
         reasons: Number of episodes and traces that were not kept, by reason.
         stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if each problem has

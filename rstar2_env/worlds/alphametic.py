@@ -97,7 +97,7 @@ def interchangeable(addends: Sequence[str], total: str) -> bool:
 
 
 def random_sums(addends: int, length: int, letters: int, rng: np.random.Generator) -> Iterator[tuple[list[int], int]]:
-    """Draw a batch of random sums, and yield those that contain exactly ``letters`` different digits.
+    """Draw a batch of random sums, and yield the sums that contain exactly ``letters`` different digits.
 
     Args:
         addends: Number of addends.

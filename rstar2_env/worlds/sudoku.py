@@ -154,7 +154,7 @@ def read_grid(answer: str, size: int) -> list[int]:
 
 
 def filled_at_random(givens: Sequence[int], size: int, rng: np.random.Generator) -> list[int]:
-    """Fill every empty cell with a random digit among those that the givens of its row, column and box allow.
+    """Fill every empty cell with a random digit that the givens of its row, column and box allow.
 
     Args:
         givens: The puzzle, 0 for an empty cell.

@@ -74,7 +74,7 @@ class Summary:
         statuses_correct: Number of calls by status, over correct episodes.
         injected: Number of faults that a wrapper injected, by status; the shares of errors do not count them.
         usage: Total requests, tokens and cost of the episodes, by name; empty if the player does not count them.
-        ends: Number of episodes by end, including those that do not count.
+        ends: Number of episodes by end, including episodes that do not count.
         rewards: Mean of each component of the reward, and of each score, over the episodes that have it.
     """
 

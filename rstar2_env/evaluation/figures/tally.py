@@ -33,9 +33,9 @@ class About:
         start: Number, from 0, of the episode's start (a problem and a seed); it identifies a problem that has no id.
         source: Source of the episode's problem; empty if unknown.
         difficulty: Difficulty of the episode's problem, as the source names it; empty if unknown.
-        chain: Whether a judge found the episode's chain of thought right; ``None`` if no judge was asked or none
-            replied.
-        judged: Whether a judge was asked.
+        chain: Whether a judge found the episode's chain of thought right; ``None`` without a verdict (no judge, a wrong
+            answer, or a judge that could not decide).
+        judged: Whether the evaluation has a judge of chains of thought.
     """
 
     start: int = 0
@@ -144,12 +144,12 @@ class EpisodeTally:
         statuses: Number of calls by status, over the episodes that count.
         statuses_correct: Number of calls by status, over correct episodes.
         injected: Number of faults that a wrapper injected, by status.
-        ends: Number of episodes by end, including those that do not count.
+        ends: Number of episodes by end, including episodes that do not count.
         failed: Number of episodes that ended ``unavailable``.
         cancelled: Number of episodes that ended ``cancelled``.
         unusable: Number of episodes with a reply that could not be played.
         usage: Total requests, tokens and cost of the episodes, by name; empty if the player does not count them.
-        judged: Whether a judge of chains of thought was asked.
+        judged: Whether the evaluation has a judge of chains of thought.
         cause: The reason, in one line, for the first episode that failed or could not be played; empty without one.
     """
 

@@ -22,7 +22,7 @@ class Ledger:
 
     Args:
         plan: The episodes of the evaluation.
-        judged: Whether a judge is asked about chains of thought.
+        judged: Whether the evaluation has a judge of chains of thought.
         keep: Keep the episodes in memory.
         mark: The turns of this many first episodes are kept, to be compared when these episodes are played again.
 

@@ -50,8 +50,8 @@ class EvalLog(Closing):
     Each line is ``Episode.record()`` without ``group`` and with these keys: ``index`` (the episode's number in the
     evaluation), ``start`` (the number of its start, a problem and a seed), ``sample`` (its number among the samples of
     the start), ``problem_source`` and ``difficulty``, ``gold`` (the gold answer, if it is known), ``seconds`` (wall
-    clock), ``chain`` (the judge's verdict, if a judge was asked) and ``run`` (the settings of the evaluation, the same
-    in every line).
+    clock), ``chain`` (the judge's verdict, if the evaluation has a judge) and ``run`` (the settings of the evaluation,
+    the same in every line).
 
     Args:
         path: The file, whose folder is created if needed, or the folder of a run.

@@ -1,8 +1,8 @@
 """Scores of an evaluation: reward components that measure each episode in addition to the environment's reward.
 
-The components are those of training (``rstar2_env.rewards``), computed by the same code, with the same names in the
-``rewards`` of an episode; its ``reward`` and ``correct`` remain the environment's. Not covered: their figures
-(``rstar2_env.evaluation.figures.summary``).
+The components of training (``rstar2_env.rewards``) are computed by the same code, and have the same names in the
+``rewards`` of an episode. ``reward`` and ``correct`` of the episode remain the environment's. Not covered: figures of
+the scores (``rstar2_env.evaluation.figures.summary``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scripted players of growing skill, and players that solve nothing, to test whether a reward distinguishes them.
 
-Covered: the reference player, the random one, mixtures of the two, silence, noise, a wrong answer. Not covered: players
-that try to earn reward without solving the problem (``exploits``).
+Covered: the reference player, the random player, mixtures of the two, silence, noise, a wrong answer. Not covered:
+players that try to earn reward without solving the problem (``exploits``).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class DatasetTable:
         return self._named(index, self._dataset[index])
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield what ``row`` returns for every record, in order; ``datasets`` decodes the records in batches."""
+        """Yield the result of ``row`` for every record, in order; ``datasets`` decodes the records in batches."""
         return (self._named(index, record) for index, record in enumerate(self._dataset))
 
     def _named(self, index: int, record: Any) -> tuple[str, int, Any]:

@@ -38,7 +38,7 @@ class Table(Protocol):
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield what ``row`` returns for every record, in order; faster than one call of ``row`` for each record."""
+        """Yield the result of ``row`` for every record, in order; faster than one call of ``row`` for each record."""
         ...
 
 
@@ -84,7 +84,7 @@ class JsonlTable:
         return where, number, parse_line(line, self._columns, where)
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield what ``row`` returns for every line, in order."""
+        """Yield the result of ``row`` for every line, in order."""
         return map(self.row, range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:
