@@ -140,7 +140,7 @@ class _Story:
             self.events.append(f"{name} has {a} {items}")
 
     def add(self, rng: np.random.Generator, kind: str, largest: int) -> bool:
-        """Add an event of a kind ("gain", "loss", ...); return ``False`` if the number of objects allows none."""
+        """Add an event of a kind ("gain", "loss", ...); return ``False`` if there are too few objects for it."""
         numbers: tuple[int, ...]
         if kind == "gain":
             numbers = (_between(rng, 2, largest),)

@@ -105,7 +105,7 @@ class Negotiation:
         return "The opponent refuses."
 
     def best(self) -> str:
-        """The move that proposes the best deal for the policy among all that the opponent will ever accept."""
+        """The move that proposes the best deal for the policy among all deals that the opponent will ever accept."""
         return ", ".join(map(str, self._most()))
 
     def guess(self, rng: np.random.Generator) -> str:
@@ -119,7 +119,7 @@ class Negotiation:
         return TOTAL - _value(self.theirs, deal)
 
     def _most(self) -> Deal:
-        """Return the best deal for the policy among all that the opponent will ever accept."""
+        """Return the best deal for the policy among all deals that the opponent will ever accept."""
         deals = [deal for deal in self._deals() if self._rest(deal) >= min(self.demands)]
         return max(deals, key=lambda deal: (_value(self.mine, deal), self._rest(deal), deal))
 

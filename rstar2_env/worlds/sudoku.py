@@ -42,7 +42,7 @@ def peers(size: int) -> tuple[tuple[int, ...], ...]:
 
 
 def obeys(grid: Sequence[int], givens: Sequence[int], size: int) -> bool:
-    """Whether a full grid keeps the rules and the givens.
+    """Whether a full grid obeys the rules and contains the givens.
 
     Args:
         grid: The full grid, in reading order.

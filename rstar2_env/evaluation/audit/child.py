@@ -1,4 +1,4 @@
-"""The process that runs the audited code: ``python child.py REPLIES_FD``, a fresh interpreter for each audit.
+"""The process that runs the audited code: ``python child.py REPLIES_FD``, which ``GraderProcess`` starts.
 
 It executes the setup of a target, which defines ``grade(gold, answer, question)``, and answers requests. Requests are
 lines of JSON on standard input; the reply to each grade is a line of JSON on the descriptor ``REPLIES_FD``. The target

@@ -23,7 +23,7 @@ from rstar2_env.verification import Reason, Verdict
 from rstar2_env.verification.verifier import Verifier
 
 _AHEAD = 8
-"""Episodes that are read ahead for each thread, so that memory is bounded however many there are."""
+"""Number of episodes that are read in advance for each thread; it bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)

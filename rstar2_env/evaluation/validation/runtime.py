@@ -53,7 +53,7 @@ def startup(bench: Bench) -> CheckFinding:
     remedy="Return a float from step, and in info['reward_components'] numbers whose sum is the reward.",
 )
 def reward_well_formed(bench: Bench) -> CheckFinding:
-    """Check that rewards are finite and the sums of their components (two checks of OpenEnv RFC 008)."""
+    """Check that rewards are finite, and equal to the sum of their components (two checks of OpenEnv RFC 008)."""
     episodes = _episodes(bench)
     for played in episodes:
         for turn in played.turns:

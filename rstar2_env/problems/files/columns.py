@@ -22,7 +22,7 @@ _KINDS = ("after", "before", "boxed", "regex")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a field of a problem is read from in a record: a path, and extractions from the text found there.
+    """The place of a problem's field in a record: a path, and extractions from the text at this path.
 
     Attributes:
         written: The text that the user wrote.
