@@ -78,7 +78,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return tuple(observations), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step all sub-environments; those that ended in the last step are reset according to the autoreset mode.
+        """Step all sub-environments; a sub-environment whose episode is over is reset as the autoreset mode requires.
 
         Raises:
             EpisodeOverError: The mode is ``Disabled`` and a sub-environment whose episode ended was not reset.

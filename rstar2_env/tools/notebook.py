@@ -128,7 +128,7 @@ class NotebookTool(SandboxTool):
 
     @property
     def _is_live(self) -> bool:
-        """Whether this instance has a session; a forked process does not inherit its parent's."""
+        """Whether this instance has a session; a forked process does not inherit the session of its parent."""
         return self._name is not None and self._pid == os.getpid()
 
     def _run(self, cell: SessionCell) -> Outcome:

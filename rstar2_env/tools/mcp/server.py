@@ -165,7 +165,7 @@ class McpServer:
         return ToolResult(name, ToolStatus.TIMEOUT, message, error_type="timeout")
 
     def _unavailable(self, name: str, why: str) -> ToolResult:
-        """Return the result of a call that the server did not carry out; log the reason if it is a new one."""
+        """Return the result of a call that the server did not carry out; log the reason if it is new."""
         if why != self._why:
             _log.warning("The tool %r of the MCP server %r is not available: %s", name, self._options.target, why)
             self._why = why
