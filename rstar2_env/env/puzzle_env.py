@@ -151,7 +151,7 @@ class PuzzleEnv(FamilyEnv):
 
 
 def register(env_id: str, puzzle: type[Puzzle]) -> type[PuzzleEnv]:
-    """Create the environment of a puzzle, register its Gymnasium id, and name the family for ``load_problems``.
+    """Create the environment of a puzzle; register its Gymnasium id, and the family's name for ``load_problems``.
 
     Args:
         env_id: The Gymnasium id, such as "rstar2/Saturn-v0".

@@ -14,7 +14,7 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 
 _SAMPLE_LENGTH = 64
-"""Maximum length of a sample: long enough to disturb an environment, short enough to read."""
+"""Maximum length of a sample: long enough to expose faults of an environment, short enough to read."""
 
 _SURROGATES = range(0xD800, 0xE000)
 

@@ -41,7 +41,7 @@ class Ended:
         correct: Whether the episode counts as solved.
         end: ``"answered"`` or ``"no_answer"`` (``terminated``), or ``"unavailable"`` if grading failed for reasons
             outside the policy (``truncated``).
-        info: Keys to add to ``info``, in addition to those that ``ToolEnv`` sets.
+        info: Keys to add to ``info``, in addition to the keys that ``ToolEnv`` sets.
     """
 
     answer: str | None
@@ -57,7 +57,7 @@ class GoesOn:
 
     Attributes:
         text: The next observation.
-        info: Keys to add to ``info``, in addition to those that ``ToolEnv`` sets.
+        info: Keys to add to ``info``, in addition to the keys that ``ToolEnv`` sets.
     """
 
     text: str

@@ -71,7 +71,7 @@ def draw(
     max_number: int,
     sentences: Mapping[str, Sequence[str]] | None = None,
 ) -> Draft | None:
-    """Draw one instance; ``None`` if no sentence fits the numbers, such as equal shares that leave a remainder.
+    """Draw one instance; ``None`` if a drawn event does not fit, such as equal shares that leave a remainder.
 
     Args:
         rng: The generator of random numbers.
@@ -79,7 +79,7 @@ def draw(
         least_steps: Smallest number of operations.
         most_steps: Largest number of operations.
         max_number: Largest number in the question.
-        sentences: Sentences by kind of event; ``None`` means those of the split.
+        sentences: Sentences by kind of event; ``None`` means the sentences of the split.
     """
     if least_steps > most_steps:
         return None

@@ -92,7 +92,7 @@ class Component:
         return self._awaited(score) if inspect.isawaitable(score) else self._weighted(score)
 
     def check(self) -> None:
-        """Check the fields for what their type annotations cannot express.
+        """Check the rules for the fields that type annotations cannot express, such as the order of the bounds.
 
         Raises:
             ConfigurationError: A field is not valid.
@@ -143,10 +143,10 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
 
     Args:
         written: A name in ``REWARDS``, or the user's own code, with options
-            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``. The options
-            are those of the score, and ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, if
-            it differs from the score's) and ``judge`` ("(model:url=...,model=...)"). A score or a ``Component`` may
-            also be passed as an object.
+            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``. In addition
+            to the score's own options, there are ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's
+            name, if it differs from the score's name) and ``judge`` ("(model:url=...,model=...)"). A score or a
+            ``Component`` may also be passed as an object.
         **given: Options of the score from the caller, for a class that accepts them; options in ``written`` override
             them.
 
@@ -198,7 +198,7 @@ def _unscored(episode: Episode, ctx: RewardContext) -> None:
 
 
 OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")
-"""Options of every component, in addition to those of its score."""
+"""Options of every component, in addition to the options of its score."""
 
 
 def component_options(options: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ TURN_RETURNS = "turn_returns"
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
-    """Interface through which a reward component asks the policy for log-probabilities and for more episodes."""
+    """Interface through which a reward component uses the policy: log-probabilities, tokens, further episodes."""
 
 
 class RewardScorer:

@@ -1,4 +1,4 @@
-"""``unfinished``: a penalty for episodes that a limit or a failure ended (AgentRL, arXiv 2510.04206, appendix E)."""
+"""``unfinished``: a penalty for episodes that did not end by themselves (AgentRL, arXiv 2510.04206, appendix E)."""
 
 from __future__ import annotations
 

@@ -191,8 +191,8 @@ def compare(
 
     Args:
         runs: Two or more runs.
-        ks: The values of k for pass@k and maj@k; ``None`` means the powers of two up to the number of samples, and that
-            number itself.
+        ks: The values of k for pass@k and, above 2, for maj@k; ``None`` means the powers of two up to the number of
+            samples, and that number itself.
         seed: Seed of the bootstrap and of the permutation test.
         resamples: Number of bootstrap samples, and maximum number of permutations.
 

@@ -42,7 +42,7 @@ class AgentCrew:
         agent: Name of an agent, or the user's own code, with or without options; or a function that returns an agent.
         options: Options of an agent given by name.
         workers: Number of threads.
-        judge: Judges chains of thought; ``None`` judges none.
+        judge: Judges chains of thought; ``None`` for no judge.
 
     Attributes:
         env: The first worker's environment.
@@ -89,7 +89,7 @@ class AgentCrew:
         ]
 
     def close(self) -> None:
-        """Close the environments, except those that a thread still uses."""
+        """Close the environments, except environments that a thread still uses."""
         for player in self._players:
             if not player.busy:
                 player.env.close()

@@ -71,7 +71,7 @@ class Crew(Protocol):
         ...
 
     def close(self) -> None:
-        """Cancel the episodes in flight, and free environments and engines."""
+        """Cancel episodes in flight if the crew can, and close the environments."""
         ...
 
 

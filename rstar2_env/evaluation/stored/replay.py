@@ -118,7 +118,7 @@ _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_te
 def _begin(
     env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]], lost: str
 ) -> tuple[Episode, list[Difference]]:
-    """Reset the environment with the first options that reproduce the stored start; else with the first that work.
+    """Reset the environment with the first options that reproduce the stored start; else with the first valid options.
 
     Args:
         env: The environment.

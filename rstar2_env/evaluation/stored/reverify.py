@@ -23,7 +23,7 @@ from rstar2_env.verification import Reason, Verdict
 from rstar2_env.verification.verifier import Verifier
 
 _AHEAD = 8
-"""Episodes that are read ahead for each thread, so that memory is bounded however many there are."""
+"""Number of episodes that are read in advance for each thread; it bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class Regrading:
     """The result of grading again.
 
     Attributes:
-        graded: Episodes with a new verdict.
+        graded: Number of episodes with a new verdict.
         correct_before: Number of these graded episodes that were right before.
         correct: Number of these graded episodes that are right now.
-        no_gold: Episodes left out because their gold answer is unknown.
-        uncounted: Episodes left out because they failed, were cancelled or could not be played.
-        unavailable: Episodes for which the verifier was not available.
+        no_gold: Number of episodes left out because their gold answer is unknown.
+        uncounted: Number of episodes left out because they failed, were cancelled or could not be played.
+        unavailable: Number of episodes for which the verifier was not available.
         changes: Episodes whose verdict changed.
     """
 

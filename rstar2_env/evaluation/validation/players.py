@@ -1,7 +1,7 @@
 """Scripted players of growing skill, and players that solve nothing, to test whether a reward distinguishes them.
 
-Covered: the reference player, the random one, mixtures of the two, silence, noise, a wrong answer. Not covered: players
-that try to earn reward without solving the problem (``exploits``).
+Covered: the reference player, the random player, mixtures of the two, silence, noise, a wrong answer. Not covered:
+players that try to earn reward without solving the problem (``exploits``).
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ def fitting_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
 
 
 def need_oracle(bench: Bench) -> None:
-    """Raise if the environment has no reference player.
+    """Check that the environment has a reference player or a problem, whose gold answer can be played.
 
     Raises:
-        NotApplicableError: There is no reference player; the message says how to provide one.
+        NotApplicableError: There is neither; the message states how to provide a reference player.
     """
     env = bench.env
     env.reset(seed=bench.seed)

@@ -65,7 +65,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by the server's own name for it, without the policy's prefix; the result has the same name."""
+        """Call a tool by the server's own name for it, without ``prefix``; the result has the same name."""
         began = time.monotonic()
         try:
             self._connect(context)
@@ -165,7 +165,7 @@ class McpServer:
         return ToolResult(name, ToolStatus.TIMEOUT, message, error_type="timeout")
 
     def _unavailable(self, name: str, why: str) -> ToolResult:
-        """Return the result of a call that the server did not carry out; log the reason if it is a new one."""
+        """Return the result of a call that the server did not carry out; log the reason if it is new."""
         if why != self._why:
             _log.warning("The tool %r of the MCP server %r is not available: %s", name, self._options.target, why)
             self._why = why

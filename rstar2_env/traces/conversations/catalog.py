@@ -1,7 +1,7 @@
 """Sets of conversations by name: the sources of rStar2-Agent's non-reasoning cold start (arXiv 2508.20722).
 
-Section 4.1 names the sets, but not the rows that were selected from them, and a model rewrote some responses and
-prompts. ``doubts`` lists the facts about each set that are not known. No data set is bundled.
+Section 4.1 of the paper names the sets, but not the rows that were selected from them; the paper also had a model
+rewrite some responses and prompts. ``doubts`` lists the unknown facts about each set. No data set is bundled.
 """
 
 from __future__ import annotations
