@@ -71,7 +71,7 @@ class EpisodeSeeds:
 def log_parts(info: dict[str, Any], parts: Mapping[str, float]) -> None:
     """Record the components of a reward in ``info``; components of the wrapped environment become ``task/<name>``.
 
-    Only the components without a slash in their name add up to the reward.
+    The reward is the sum of the components without a slash in their name.
     """
     inner = info.get("reward_components") or {}
     info["reward_components"] = {**parts, **{f"task/{name}": value for name, value in inner.items()}}

@@ -124,7 +124,7 @@ def resuming(harness: HookHarness) -> None:
 
 
 HOOK_CHECKS = by_name(events, binding, whole_run, processes, resuming)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_hook(

@@ -112,7 +112,7 @@ class PlainPlay:
         return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Record an episode whose first ``shared`` tokens existed before.
+        """Record an episode whose first ``shared`` tokens were copied from another episode.
 
         With ``manner.chunk``, the episode is cut after that many tokens of its first new turn, or at the end of that
         turn, and is left open.

@@ -169,7 +169,7 @@ def pickling(harness: RewardHarness) -> None:
 
 
 REWARD_CHECKS = by_name(needs, scores, purity, order, learning, pickling)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_reward(
