@@ -38,7 +38,7 @@ def write_export(
         overwrite: Replace an existing file.
 
     Returns:
-        If data was omitted, a sentence that lists the contents of the page; else empty.
+        If data was omitted, a note that states which data the page contains; else empty.
 
     Raises:
         ConfigurationError: The page has not been built, the file exists already or cannot be written, a path is not a

@@ -20,7 +20,7 @@ _TOKEN, _ACCENT = re.compile(r"[\w\ue000-\uf8ff]+"), re.compile(r"[\u0300-\u036f
 
 
 def scan_for_words(index: RunIndex, db: sqlite3.Connection, numbers: Sequence[int], q: str) -> list[int]:
-    """Return those of the episodes ``numbers`` whose text contains all words of ``q``, ignoring case and accents.
+    """Return the episodes among ``numbers`` whose text contains all words of ``q``, ignoring case and accents.
 
     Raises:
         ConfigurationError: The search exceeds its time limit.
