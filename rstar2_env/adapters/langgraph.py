@@ -29,8 +29,10 @@ except ImportError as error:
     raise MissingExtraError("langgraph", "The adapter 'langgraph'") from error
 
 _MOST_STEPS = 200
-"""Limit of steps in one run, tool steps included. The environment's budgets end an episode earlier; this limits calls
-that never reach the environment."""
+"""Maximum number of steps in one run, including the steps of tools.
+
+The environment's budgets end an episode earlier; this limits calls that never reach the environment.
+"""
 
 
 def env_tools(box: Toolbox) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Tools (0.9) and interactions (0.7) with which verl's agent loop plays environments of this package.
+"""Tools (verl 0.9) and interactions (verl 0.7) with which verl's agent loop plays environments of this package.
 
 Covered: every tool of an environment as a ``BaseTool`` of verl, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
@@ -60,7 +60,7 @@ class Trajectory(ServedEnv):
         return self.text_of_calls(text), float(reward), jsonable(info)
 
     def record(self) -> dict[str, Any]:
-        """Return the episode's ``statuses``, ``injected`` (each fault's status), ``turns`` and ``end`` so far."""
+        """Return the episode's ``statuses``, ``injected`` (statuses of faults), ``turns`` and ``end`` so far."""
         return {
             "statuses": [str(status) for status in self.episode.statuses],
             "injected": [str(status) for status in self.episode.injected],

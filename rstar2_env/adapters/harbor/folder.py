@@ -70,7 +70,7 @@ class HarborTask:
         name: Name in ``task.toml``, or of the folder.
         instruction: The text for the policy.
         workdir: Working folder of all commands, an absolute path in the sandbox.
-        folders: Folders to create, absolute paths in the sandbox.
+        folders: Folders to create, as absolute paths in the sandbox.
         files: Files of the image, each as its absolute path in the sandbox and its path on this machine.
         commands: Commands that set up the image, in their order.
         tests: Folder with ``test.sh``.
@@ -78,7 +78,7 @@ class HarborTask:
         environment: Environment variables of all commands.
         test_environment: Further variables of the tests.
         solution_environment: Further variables of the reference solution.
-        packages: Python packages that the task's programs import, by their pip names.
+        packages: Python packages that the Dockerfile installs, by their pip names.
         test_timeout_s: Time limit of the tests, in seconds.
         metadata: The table ``[metadata]``.
     """
