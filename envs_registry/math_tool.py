@@ -40,11 +40,11 @@ class MathToolEnv(ToolEnv):
     1 at the end if the last answer of the policy's own text is right, else 0. A tool's output earns nothing.
 
     ## Episode end
-    The episode continues after a turn that contains a call, well-formed or not, even with an answer. A turn without a
-    call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
-    (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the environment's own
-    machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the episode). An episode is
-    never both.
+    The episode continues after a turn that contains a call, well-formed or not, even if it also contains an answer. A
+    turn without a call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the
+    budget ran out (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the
+    environment's own machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the
+    episode). An episode is never both.
 
     ## Information
     Deterministic, given the seed and the actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system``

@@ -26,7 +26,7 @@ class LinePosition:
     """Position of a line in its file.
 
     Attributes:
-        start: File offset of the gzip member that contains the line; in a plain file, of the line itself.
+        start: File offset of the line; in a compressed file, of the gzip member that contains the line.
         at: Offset in the decompressed member; 0 in a plain file.
         length: Bytes of the line, without the newline.
     """

@@ -203,8 +203,8 @@ class RunFindings:
     """Computes and caches findings by run, one run at a time, in the background; thread-safe.
 
     Args:
-        look: Function that computes the findings of a run, given its path and name. By default ``findings_of``, for a
-            large run in a process of its own, unless the caller waits for them.
+        look: Function that computes the findings of a run, given its path and name. By default ``findings_of``; for a
+            large run in a separate process, unless the caller waits without a time limit.
         share: Time for which findings of a run in progress are kept, as a multiple of the time that their computation
             took.
     """
