@@ -2,7 +2,7 @@
 
 Covered: any compiled graph whose state has ``messages``, such as the graphs of ``create_agent`` and
 ``create_react_agent``, or a plain graph for an OpenAI-compatible endpoint; several messages in one episode; calls with
-invalid JSON arguments, which LangChain does not pass to its tools: they are played as malformed calls, and the graph
+invalid JSON arguments: LangChain does not pass these to its tools, so they are played as malformed calls, and the graph
 runs again on the results. Not covered: a call to a tool that does not exist, which LangGraph answers by itself, so that
 no turn is played; token counts.
 """

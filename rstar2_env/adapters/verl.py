@@ -2,7 +2,7 @@
 
 Covered: every tool of an environment as a ``BaseTool`` of verl, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
-grades the final turn. Not covered: verl's environments in this package, since verl has none: it has tools and reward
+grades the final turn. Not covered: the other direction, since verl has no environments: it has tools and reward
 functions, which only its trainer calls.
 
 With tools, verl parses the calls itself: a call that it cannot parse never reaches the environment, and has no status.

@@ -1,8 +1,9 @@
 """Task folders of Harbor: ``task.toml``, ``instruction.md``, ``environment/``, ``solution/`` and ``tests/``.
 
-Covered: tasks of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it, with packages
-that this machine has (module ``packages``), and with commands that the sandbox can run (module ``set_up``). Every other
-task is refused with the reason. Not covered: how a task is run (module ``env``) or written (module ``export``).
+Covered: tasks of one step whose Dockerfile starts from a plain image (Python, Debian, Ubuntu), copies files, installs
+packages that this machine has (module ``packages``), and runs commands that the sandbox can run (module ``set_up``).
+Every other task is refused with the reason. Not covered: how a task is run (module ``env``) or written (module
+``export``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads append-only files: new lines from an offset on, and single lines by their position.
 
-A line is complete if it ends with a newline, and a gzip member if its checksum is valid, as in
-``rstar2_env.core.files.append_only``. Memory is bounded: a file is read in batches, and lines longer than ``MOST_LINE``
-are skipped.
+A line is complete if it ends with a newline; a gzip member is complete if its checksum is valid (as in
+``rstar2_env.core.files.append_only``). Memory is bounded: a file is read in batches, and lines longer than
+``MOST_LINE`` are skipped.
 """
 
 from __future__ import annotations

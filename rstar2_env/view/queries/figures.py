@@ -126,8 +126,9 @@ def answered_after_error(index: RunIndex) -> dict[str, int]:
     """Count training episodes that ended with an answer although their last call had failed.
 
     Returns:
-        ``failed``: the number of episodes with a failed call; ``answered``: the number of these whose last call failed
-        and that ended with an answer; ``correct``: the number of ``answered`` episodes whose answer is right.
+        ``failed``: the number of episodes with a failed call; ``answered``: the number of these episodes whose last
+        call failed and that ended with an answer; ``correct``: the number of ``answered`` episodes whose answer is
+        right.
     """
     answered = f"end = 'answered' AND last_status IN ({', '.join('?' * len(ERRORS))})"
     counts = f"count(*), sum({answered}), sum(correct AND {answered})"

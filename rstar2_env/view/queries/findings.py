@@ -1,6 +1,6 @@
 """The findings of ``rstar2 diagnose`` for the viewer, computed in the background, once for each state of a run.
 
-The findings of a small run are computed in a thread. Those of a large run are computed in a separate process
+The findings of a small run are computed in a thread, and the findings of a large run in a separate process
 (``findings_process``): Python runs one thread at a time, so a thread that computes for seconds would delay every
 response of the server.
 """
