@@ -157,7 +157,7 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def playing(self) -> gym.Env[str, str]:
-        """The environment from which the current episode was drawn."""
+        """The environment in which the current episode is played."""
         return self._env
 
     @property

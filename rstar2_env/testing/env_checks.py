@@ -72,7 +72,7 @@ def determinism(harness: Harness) -> None:
 
 
 def end_of_episode(harness: Harness) -> None:
-    """Check that ``step`` before the first ``reset`` and after the end raises an error that advises a reset."""
+    """Check that ``step`` raises an error that advises a reset, before the first ``reset`` and after the end."""
     env = harness.env()
     _must_refuse(env.unwrapped, "before the first reset")
     env.reset(seed=harness.seeds[0])

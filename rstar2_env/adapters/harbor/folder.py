@@ -68,7 +68,7 @@ class HarborTask:
     """A task that the sandbox can play.
 
     Attributes:
-        name: Name in ``task.toml``, or of the folder.
+        name: Name in ``task.toml``, or else the name of the folder.
         instruction: The text for the policy.
         workdir: Working folder of all commands, an absolute path in the sandbox.
         folders: Folders to create, as absolute paths in the sandbox.
@@ -111,7 +111,7 @@ def read_tasks(folder: str | Path, *, skip_refused: bool = False) -> list[Harbor
     """Read a task, or every task in a folder of tasks, in the order of their names.
 
     Args:
-        folder: Folder of a task (with ``task.toml``), or of folders of tasks.
+        folder: Folder of a task (with ``task.toml``), or a folder that contains such folders.
         skip_refused: Leave out tasks that the sandbox cannot play.
 
     Raises:

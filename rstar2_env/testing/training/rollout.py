@@ -126,7 +126,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that ``rows``, if defined, returns training rows whose lists are equally long, and some policy tokens."""
+    """Check that ``rows``, if defined, returns rows with lists of equal length, and at least one policy token."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return

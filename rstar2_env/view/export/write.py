@@ -30,7 +30,7 @@ def write_export(
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.
         out: Output file; its folder is created.
-        episodes: Maximum number of episodes per run; the page states which ones were chosen.
+        episodes: Maximum number of episodes per run; the page states how the episodes were chosen.
         params: Filter of the episodes, as for the table of episodes.
         cache: Folder of indexes [default: in the user's cache folder].
         on_progress: Progress callback, as for ``Follower.read_all``.

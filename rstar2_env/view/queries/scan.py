@@ -1,4 +1,4 @@
-"""Searches the files of episodes for words, with the same results as SQLite's FTS5, if SQLite does not have FTS5."""
+"""Searches the files of episodes for words if SQLite does not have FTS5; the results equal the results of FTS5."""
 
 from __future__ import annotations
 
