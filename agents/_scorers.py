@@ -1,4 +1,4 @@
-"""Scorers, with which ``best_of_k`` rates turns: bundled ones, which are found by name, and the user's own.
+"""Scorers, with which ``best_of_k`` rates turns: bundled scorers, found by name, and the user's own.
 
 A scorer is called with an ``Asked`` for its requests, the question and the turn, and returns a number; larger is
 better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in the same way.
@@ -66,7 +66,7 @@ class SaysYes:
         self._votes = votes
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
-        """Ask the inner agent, once per vote, whether the solution in the turn is right; return the share of yes."""
+        """Ask the inner agent ``votes`` times whether the turn's solution is right; return the share of Yes replies."""
         return share_of_yes(asked, RIGHT.format(question=question, turn=turn), self._votes)
 
 

@@ -15,7 +15,7 @@ from .base import AGENTS
 
 
 class BestOfK(Asking):
-    """Requests k turns from an agent at every turn and plays the turn with the highest score.
+    """At every turn, requests k candidate turns from an agent and plays the candidate with the highest score.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.

@@ -1,4 +1,4 @@
-"""``reflect``: retries each turn with a critic's feedback. Self-Refine (2303.17651), Reflexion (arXiv 2303.11366)."""
+"""``reflect``: retries turns with a critic's feedback. Self-Refine (arXiv 2303.17651), Reflexion (arXiv 2303.11366)."""
 
 from __future__ import annotations
 

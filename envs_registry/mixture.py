@@ -67,9 +67,9 @@ class MixtureEnv(gym.Env[str, str]):
     As in the source's environment, and ``source`` (its name). ``problem_id`` is ``<source>:<id>``. Every step has
     ``source_reward``, the reward before scaling.
 
-    ``reset(options=)`` takes ``{"source": name}``, ``{"problem_id": "<source>:<id>"}``, and ``{"problem": problem}``,
-    whose field ``source`` selects the source unless the option ``source`` does. Other options are passed to the
-    source's environment.
+    ``reset(options=)`` takes ``{"source": name}``, ``{"problem_id": "<source>:<id>"}``, and ``{"problem": problem}``;
+    if the option ``source`` is missing, the problem's field ``source`` selects the source. Other options are passed to
+    the source's environment.
 
     ## Difficulty
     The sources define the difficulty. The default mixture has ``rstar2/MathTool-v0`` (two fifths),
@@ -157,7 +157,7 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def playing(self) -> gym.Env[str, str]:
-        """The environment from which the current episode was drawn."""
+        """The environment in which the current episode is played."""
         return self._env
 
     @property

@@ -69,7 +69,7 @@ class StringCompose(Puzzle):
         return Draft(question, made.value, f"{made.expression} of {text}", meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Return whether the answer is exactly the string that the program returns."""
+        """Return whether the answer, plain, in quotation marks or in JSON, is the string that the program returns."""
         text = plain(answer)
         if not text.startswith("{"):
             return bool(meta["output"] in (text, unquoted(text)))

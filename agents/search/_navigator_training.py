@@ -21,7 +21,7 @@ from rstar2_env.evaluation.play.episode import play_episode
 from ._dueling import _WIDE, ACTIONS, SCORES, q_values
 
 PlayEpisode = Callable[[Callable[[tuple[int, ...]], int], int], float]
-"""Function that plays an episode, given a function from seven scores to a block, and a seed; returns the reward."""
+"""Function that plays an episode with a ``Chooser`` (from seven scores to a block) and a seed; returns the reward."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def play(
     wrappers: str | None = None,
     env_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Return a task that plays episodes of an environment, with the same arguments as ``rstar2_env.evaluate``.
+    """Return a task that plays the episodes that ``rstar2_env.evaluate`` would play with the same options.
 
     Args:
         env: A Gymnasium id, or your own code.

@@ -39,7 +39,7 @@ class _Session(ServedEnv):
 
     Args:
         env: The environment, as for ``make_env``.
-        options: Options of ``make_env``: those of the environment, and ``wrappers``.
+        options: Options of ``make_env``: options of the environment, and ``wrappers``.
     """
 
     def __init__(self, env: str, options: Mapping[str, Any]) -> None:

@@ -38,8 +38,8 @@ class OpenEnvEnv(ForeignEnv):
         field: Field of the action that receives the turn's text; by default the only field that the server's schema
             requires. ``"*"``: the turn itself is the action, as a JSON object; this is the default if several fields
             are required.
-        show: Field of the observation to show to the policy. By default ``text``, else its only text field, else the
-            observation as JSON.
+        show: Field of the observation to show to the policy. By default the field ``text``, else the only field with a
+            text, else the whole observation as JSON.
         reset_options: Further arguments of the server's ``reset``.
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.

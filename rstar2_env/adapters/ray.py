@@ -76,7 +76,7 @@ class _Stage:
 
 @dataclass(eq=False, slots=True)
 class _Seat:
-    """An actor on a node, in which environments can be placed, and the number of environments that it has."""
+    """An actor on a node, and the number of environments that were placed in the actor."""
 
     node: ray_cluster.RayNode
     actor: Any
@@ -181,7 +181,7 @@ class RayEnvs(Closing):
                 self._looked = float("-inf")
 
     def _look(self) -> None:
-        """Query the nodes; start actors until every live node has ``actors_per_node``, and drop those of dead nodes."""
+        """Query the nodes; drop the actors of dead nodes, and start actors until each node has ``actors_per_node``."""
         nodes = ray_cluster.living_nodes(self._resource)
         alive = {node.id for node in nodes}
         self._seats = [seat for seat in self._seats if seat.node.id in alive]

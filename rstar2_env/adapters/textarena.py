@@ -160,7 +160,7 @@ class ServedGame(ta.Env):
 
     Args:
         env: A registered id, or any other value that ``make_env`` accepts.
-        **options: Options of ``make_env``: those of the environment, and ``wrappers``.
+        **options: Options of ``make_env``: options of the environment, and ``wrappers``.
     """
 
     def __init__(self, env: str, **options: Any) -> None:

@@ -1,8 +1,8 @@
-"""Tools (0.9) and interactions (0.7) with which verl's agent loop plays environments of this package.
+"""Tools (verl 0.9) and interactions (verl 0.7) with which verl's agent loop plays environments of this package.
 
 Covered: every tool of an environment as a ``BaseTool`` of verl, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
-grades the final turn. Not covered: verl's environments in this package, since verl has none: it has tools and reward
+grades the final turn. Not covered: the other direction, since verl has no environments: it has tools and reward
 functions, which only its trainer calls.
 
 With tools, verl parses the calls itself: a call that it cannot parse never reaches the environment, and has no status.
@@ -60,7 +60,7 @@ class Trajectory(ServedEnv):
         return self.text_of_calls(text), float(reward), jsonable(info)
 
     def record(self) -> dict[str, Any]:
-        """Return the episode's ``statuses``, ``injected`` (each fault's status), ``turns`` and ``end`` so far."""
+        """Return the episode's ``statuses``, ``injected`` (statuses of faults), ``turns`` and ``end`` so far."""
         return {
             "statuses": [str(status) for status in self.episode.statuses],
             "injected": [str(status) for status in self.episode.injected],

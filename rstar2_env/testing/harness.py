@@ -36,7 +36,7 @@ class MadeEnvs:
     _made: list[TextEnv] = field(default_factory=list, init=False)
 
     def keep(self, env: TextEnv) -> TextEnv:
-        """Register an environment, which ``close`` then closes, and return it."""
+        """Register an environment, so that ``close`` closes it too, and return it."""
         self._made.append(env)
         return env
 
@@ -62,7 +62,7 @@ class Harness(MadeEnvs):
     actions: Sequence[str]
 
     def env(self) -> TextEnv:
-        """Make a new instance, which ``close`` closes."""
+        """Make a new instance; the harness's ``close`` closes it."""
         return self.keep(self.make())
 
     def scripts(self, env: TextEnv) -> list[list[str]]:

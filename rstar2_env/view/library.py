@@ -160,7 +160,8 @@ def check_root(root: Path) -> None:
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield each run in and below a folder, with its kind; a file is a run itself.
 
-    Weights, episodes and hidden folders are skipped. The scan does not descend into runs other than pipelines.
+    Weights, episodes and hidden folders are skipped. The scan descends into a run only if the run is a pipeline or
+    ``root`` itself.
     """
     if root.is_file():
         yield root, "evaluation"

@@ -29,7 +29,7 @@ End: TypeAlias = Literal["answered", "no_answer", "turns", "tokens", "time", "un
 
 _MAX_TEXT = 1 << 20
 _NOTE_LENGTH = 64
-"""Reserved length for the note that ``cut_middle`` inserts at the cut."""
+"""Number of characters reserved for the note that ``cut_middle`` inserts at the cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
 
         Raises:
             ConfigurationError: ``options`` has a key other than ``problem_id``.
-            UnknownNameError: There is no problem of that id.
+            UnknownNameError: There is no problem with that id.
         """
         super().reset(seed=seed)
         self._over = True

@@ -63,14 +63,14 @@ class PlainPlay:
         return made
 
     async def given(self, start: Any, turns: Sequence[str], *, group: int, member: int) -> Episode:
-        """Return an episode that consists of given turns, such as an expert's, and counts as correct."""
+        """Return an example episode that counts as correct, instead of an episode with the given turns of an expert."""
         made = await self._made(group, member, start.problem_id, 1.0)
         made.source = "expert"
         self.played.append(made)
         return made
 
     def problem(self, problem_id: str) -> Problem | None:
-        """Return the problem with an id."""
+        """Return an example problem with the given id, a rubric and a demonstration."""
         rubric = [{"criterion": "It is right.", "points": 1.0}]
         meta = {"rubric": rubric, "demonstration": ["It is 42."]}
         return Problem(problem_id, f"What is {problem_id}?", "42", meta=meta)
@@ -112,7 +112,7 @@ class PlainPlay:
         return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Record an episode whose first ``shared`` tokens existed before.
+        """Record an episode whose first ``shared`` tokens were copied from another episode.
 
         With ``manner.chunk``, the episode is cut after that many tokens of its first new turn, or at the end of that
         turn, and is left open.

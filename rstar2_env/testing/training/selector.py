@@ -189,7 +189,7 @@ def state(harness: SelectorHarness) -> None:
 SELECTOR_CHECKS = by_name(
     positions, available, chooses, equal_rewards, purity, settling, reasons, weighed, pickling, state
 )
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

@@ -17,7 +17,7 @@ _TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
 NEEDS = frozenset({"old", "entropy", "reference", "teacher", "mean_logp", "environment", "embedding"})
 """Values of ``needs`` that a term or a correction may declare."""
 _BY_ROW = ("embedding", "peers", "relations")
-"""Names of tensors whose second axis is not the token axis."""
+"""Names of the tensors that have no token axis."""
 _RELATIONS = ((1, -1, -1), (0, 0, 0), (1, 1, -1), (1, -1, 0))
 _SIZE = 5
 

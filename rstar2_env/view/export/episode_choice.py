@@ -25,8 +25,8 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
         params: Filter, as for the table of episodes.
 
     Returns:
-        The episodes' ids in the index, in the order of the table of episodes, and a sentence that says which episodes
-        are omitted and why, empty if none are.
+        The episodes' ids in the index, in the order of the table of episodes; and a note that states how many episodes
+        were chosen and how, empty if none are omitted.
 
     Raises:
         ConfigurationError: A value of the filter is invalid.

@@ -30,11 +30,13 @@ _CHARSET = re.compile(r"<meta\b[^>]*\bcharset[^>]*>", re.IGNORECASE)
 class EmptyPage:
     """The built page without data, as written by ``make view``.
 
+    Scripts and style are escaped, so that they cannot close the HTML element that contains them.
+
     Attributes:
         page: Content of ``index.html``.
-        formatter: Script that formats messages, which a served page loads only when it shows a message; escaped.
-        script: Main script of the page; escaped.
-        style: Style sheet of the page; escaped. Escaped text cannot close the HTML element that contains it.
+        formatter: Script that formats messages; a served page loads it only when it shows a message.
+        script: Main script of the page.
+        style: Style sheet of the page.
     """
 
     page: str

@@ -179,7 +179,7 @@ def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 
 
 def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[str, Any]:
-    """Return ``keys`` of a run's episodes on a problem, newest first, and ``key``, the first of them or ``None``."""
+    """Return ``keys`` of a run's episodes on a problem, newest first; and ``key``, the first of these or ``None``."""
     where, values = ("AND e.step = ?", [step]) if step is not None else ("", [])
     found = index.query(
         "SELECT e.split, e.step, e.line, f.rank FROM problems p JOIN episodes e ON e.problem = p.id"

@@ -120,7 +120,7 @@ class _Summary:
                 self._sums[name] += getattr(facts, name) or 0.0
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures by name; those of fields that no record contains are left out."""
+        """Return the figures by name; a figure is left out if no record contains its field."""
         # Cold-start traces have a reward but no turns.
         means = {
             name: total / self._counted
