@@ -52,6 +52,11 @@ class Component:
         """The inputs that the score needs in addition to the episode; no ``judge`` if the component has its own."""
         return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
+    @property
+    def takes_problem(self) -> bool:
+        """Whether the score receives the problem if the environment has a source of problems."""
+        return "problem" in self.needs or bool(getattr(self.score, "takes_problem", False))
+
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
         """Return the weighted value; 0 with a closed gate, ``None`` if there is nothing to score.
 

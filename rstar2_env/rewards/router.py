@@ -65,6 +65,11 @@ class Router(CheckedOptions):
         own: frozenset[Need] = frozenset({"problem"}) if self.by == "problem" else frozenset()
         return own.union(*(component.needs for component in self._made.values()))
 
+    @property
+    def takes_problem(self) -> bool:
+        """Whether a component receives the problem if there is one."""
+        return any(component.takes_problem for component in self._made.values())
+
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
         """Return the score of the component of the episode's source.
 

@@ -109,7 +109,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
             for component in self._components:
                 if over or component.when == "step":
                     problem = None
-                    if self._problems is not None and "problem" in component.needs:
+                    if self._problems is not None and component.takes_problem:
                         problem = self._problems.get(episode.problem_id)
                     value = component.value(episode, RewardContext(info, problem=problem))
                     if value is not None:
