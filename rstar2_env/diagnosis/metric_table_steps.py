@@ -73,7 +73,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("policy/ratio",),
             "ratio",
-            "Mean ratio of a token's current probability to its probability before the first update on it.",
+            "Mean ratio of a token's current probability to its probability before the first update on its rollout.",
             "1 with one update for each rollout. No general range with several: the checks judge `clip/low` and "
             "`clip/high`.",
         ),
