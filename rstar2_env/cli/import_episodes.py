@@ -30,8 +30,8 @@ def import_episodes_command(
         str,
         typer.Option(
             metavar="ID",
-            help="Environment to record as the origin of the episodes; `rstar2 verify --run` uses its grader to "
-            "regrade them.",
+            help="Environment to record as the origin of the episodes; `rstar2 verify --run` regrades them with the "
+            "grader of this environment.",
         ),
     ] = "rstar2/MathTool-v0",
     overwrite: Overwrite = False,

@@ -45,7 +45,10 @@ def traces_command(
     episodes: Annotated[
         int | None,
         typer.Option(
-            "--episodes", "-n", min=1, help="Number of problems to make traces of [default: all problems of a file]."
+            "--episodes",
+            "-n",
+            min=1,
+            help="Number of problems to make traces of [default: all problems, if their number is finite].",
         ),
     ] = None,
     split: Annotated[

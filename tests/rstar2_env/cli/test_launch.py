@@ -75,7 +75,7 @@ def test_colocated_engines_sleep_on_accelerators_and_not_on_cores() -> None:
     [
         (("--serve", "0-3", "--train", "3", *WORDS), "Device 3 is in both --serve and --train"),
         (("--serve", "0-2", "--tensor-parallel", "2", "--train", "3", *WORDS), "cannot be divided into engines with 2"),
-        (("--train", "3", *WORDS), "No devices for servers"),
+        (("--train", "3", *WORDS), "No devices are given for inference servers"),
         (("--colocate", "--serve", "0", *WORDS), "omit --serve"),
         (("--colocate", "--tensor-parallel", "2", *WORDS), "one device per engine"),
         (("--colocate", "--processes", "3", "--train", "0,1", *WORDS), "(--processes) need at least as many devices"),
