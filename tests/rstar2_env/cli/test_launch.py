@@ -96,7 +96,7 @@ def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], me
 
 @pytest.mark.parametrize(
     ("installed", "message"),
-    [(True, "This machine has no accelerator"), (False, "A server of the launch needs the extra")],
+    [(True, "This machine has no accelerator"), (False, "An inference server needs the extra")],
 )
 def test_servers_that_cannot_start_here_are_refused_before_they_start(
     installed: bool, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
