@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 sft --model MODEL --traces runs/demo/traces.jsonl --out start",
     ),
     "export": (
-        "Export the weights of a run, or an environment as a package.",
+        "Export the weights or episodes of a run, or an environment.",
         "rstar2 export runs/demo/grpo_roc --which best --merge --out model",
     ),
     "traces": (

@@ -257,7 +257,8 @@ def traces_command(
     With --model, --endpoint or --agent, a player solves the problems, and the episodes that earn the full reward become
     traces; all episodes are written to OUT.episodes.jsonl. Without a player, the traces are written from the worked
     solutions of the problems. Ctrl-C finishes the episodes in flight; --resume continues later and produces the same
-    file as an uninterrupted run. Exits with 1 if no trace could be written.
+    file as an uninterrupted run. Exits with 1 if no trace could be written. `rstar2 traces --from FORMAT FILE` converts
+    trajectories of other programs instead: see `rstar2 traces --from atif --help`.
     """
     from rstar2_env.cli._command import flag, is_typed
     from rstar2_env.cli._options import given_by, with_tools
