@@ -49,7 +49,7 @@ def play_command(
 ) -> None:
     """Play an environment yourself: read its observations, type turns, run programs, and get the reward.
 
-    With prompt_toolkit (the extra `play`), turns are typed in a multi-line editor.
+    If the package prompt_toolkit is installed (extra: play), turns are typed in a multi-line editor.
     """
     import contextlib
 

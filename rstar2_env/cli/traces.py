@@ -361,8 +361,8 @@ def _from_worked_solutions(
 
     if problems is None:
         raise typer.BadParameter(
-            "--problems is missing: traces without --model, --endpoint or --agent are made from the worked "
-            "solutions of problems."
+            "--problems is missing: without --model, --endpoint or --agent, the traces are made from the worked "
+            "solutions of the problems that --problems names."
         )
     source = source_of(problems, split, "train")
     if isinstance(source, FiniteSource) and not any(map(has_worked_solution, source)):
