@@ -139,8 +139,8 @@ def eval_command(
         int | None,
         typer.Option(
             min=1,
-            help="Number of threads for --agent; each thread has its own environment [default: 4 per "
-            "processor, at most 32].",
+            help="Number of threads for --agent; each thread has its own environment [default: 4 per CPU core, at most "
+            "32].",
         ),
     ] = None,
     out: Annotated[

@@ -33,7 +33,7 @@ def replay_command(
     split: Annotated[
         str | None,
         typer.Option(
-            help="Split of --problems that contains the problem of the episode [default: the split of the run]."
+            help="Split of --problems to use, if they are divided into splits [default: the split of the run]."
         ),
     ] = None,
     trust: Trust = False,
