@@ -140,7 +140,10 @@ class MixtureEnv(gym.Env[str, str]):
         for name, env in self._envs.items():
             spaces = (env.observation_space, env.action_space)
             if not all(isinstance(space, UnicodeText) for space in spaces):
-                raise ConfigurationError(f"Source {name!r} is not a text environment: its spaces are {spaces}.")
+                raise ConfigurationError(
+                    f"Source {name!r} is not a text environment: both of its spaces must be UnicodeText, but they are "
+                    f"{spaces}."
+                )
         self.observation_space = UnicodeText(max(_length(env.observation_space) for env in self._envs.values()))
         self.action_space = UnicodeText(min(_length(env.action_space) for env in self._envs.values()))
         self.tools = JoinedChains([env.unwrapped for env in self._envs.values()])

@@ -120,5 +120,6 @@ def show_comparison(comparison: Comparison, problems: int) -> None:
         print_table(
             CHANGED_HEADINGS,
             changed_cells(comparison, problems),
-            title=f"{shown} of {len(comparison.changed)} changed problems: correct samples of all samples",
+            title=f"{shown} of the {len(comparison.changed)} problems whose results changed: correct samples / all "
+            "samples",
         )

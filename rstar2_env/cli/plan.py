@@ -69,7 +69,7 @@ def plan_command(
     published: Annotated[
         bool,
         typer.Option(
-            "--published", help="Print how the estimates differ from published measurements, instead of a plan."
+            "--published", help="Instead of a plan, print how much the estimates differ from published measurements."
         ),
     ] = False,
     trust: Trust = False,

@@ -32,7 +32,12 @@ def reverify_command(
             "that the run stores].",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the split of the run].")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Split of --problems to use, if they are divided into splits [default: the split of the run]."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -72,7 +72,8 @@ def train_command(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Problems to evaluate on, which are not trained on [default: problems set aside from --problems].",
+            help="Held-out problems for the evaluations, which are not used for training [default: problems set aside "
+            "from --problems].",
         ),
     ] = None,
     holdout: Annotated[

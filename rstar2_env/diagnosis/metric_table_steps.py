@@ -59,7 +59,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("mask/turn_ends",),
             "share",
-            "Share of the last turns that the policy ended itself in which the last token ends a turn and has mask 1.",
+            "Among the last turns of episodes that the policy ended itself, the share whose last token is an "
+            "end-of-turn token with mask 1.",
             "1.",
         ),
         Metric(

@@ -40,7 +40,7 @@ class PlanValue(CheckedOptions):
         super().__post_init__()
         if not self.end:
             raise ConfigurationError(
-                "The option `end` must be the text that ends a plan, such as </plan>.", option="end"
+                "The option `end` must be the text that ends a plan, such as </plan>; it is empty.", option="end"
             )
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float | None:

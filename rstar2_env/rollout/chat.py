@@ -243,9 +243,10 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "The environment's text contains the characters of a special token. They are tokenized in two parts, "
-                "but this tokenizer still finds a special token in them, so the environment could end a turn of the "
-                "model. Use a tokenizer that does not normalize text before it looks for special tokens."
+                "The environment's text contains the characters of a special token. Although the characters are "
+                "tokenized in two parts, this tokenizer turns them into a special token, so a text of the environment "
+                "could end a turn of the model. Use a tokenizer that does not normalize text before it looks for "
+                "special tokens."
             )
         return ids
 

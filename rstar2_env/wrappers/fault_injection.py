@@ -207,7 +207,8 @@ def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> 
     # Allow for rounding: the sum of a few floats that add up to 1 may exceed it.
     if not all(chance >= 0 for chance in chances.values()) or not sum(chances.values()) <= 1 + 1e-9:
         raise ConfigurationError(
-            f"`rate` must be a probability, or one for each kind of fault with a sum of at most 1; got {rate!r}."
+            "`rate` must be a probability, or a mapping of kinds of faults to probabilities whose sum is at most 1; "
+            f"got {rate!r}."
         )
     return chances
 

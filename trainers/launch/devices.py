@@ -129,7 +129,7 @@ def check_vllm(*, cores: bool) -> None:
         ConfigurationError: The devices are accelerators, and this machine has none.
     """
     if find_spec("vllm") is None:
-        raise MissingExtraError("vllm", "A server of the launch")
+        raise MissingExtraError("vllm", "An inference server")
     if not cores and sys.platform == "linux" and not any(map(os.path.exists, _NODES)):
         raise ConfigurationError(
             f"This machine has no accelerator (none of {', '.join(_NODES)} exists): use CPU cores as devices.",

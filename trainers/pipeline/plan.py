@@ -303,8 +303,8 @@ def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[in
     first, last = _place(plan, begin, 0, 0, "from"), _place(plan, until, len(plan.steps) - 1, -1, "until")
     if first > last:
         raise ConfigurationError(
-            f"No stage is selected, because the first stage {begin!r} comes after the last stage {until!r}: "
-            "exchange them.",
+            f"No stage is selected, because the stage to start from, {begin!r}, comes after the stage to end with, "
+            f"{until!r}: exchange the two.",
             option="until",
         )
     return first, last

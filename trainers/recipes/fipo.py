@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 FIPO = Recipe(
     name="fipo",
-    summary="FIPO: tokens are weighted by how the policy changed on the tokens after them",
+    summary="FIPO: each token is weighted by the change of the policy on the tokens after it",
     paper="arXiv 2603.19835",
     source="recipe/fipo/run_fipo_qwen2.5_32b.sh of the authors' code, in its copy vukrosic/FIPO@17e630a",
     checked="2026-11-24",

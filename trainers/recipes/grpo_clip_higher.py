@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 GRPO_CLIP_HIGHER = Recipe(
     name="grpo_clip_higher",
-    summary="GRPO with clip-higher, the mean over tokens and no KL term: play G, keep G",
+    summary="GRPO with clip-higher, the mean over tokens and no KL term: play G episodes and keep all",
     paper="arXiv 2402.03300",
     source="microsoft/rStar@ecbfb94, examples/run_qwen3-14b_rstar2_agent_weave.sh without its down-sampling",
     checked="2026-11-24",

@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 LITE_PPO = Recipe(
     name="lite_ppo",
-    summary="Lite PPO: the group's mean, the batch's deviation, token-level mean",
+    summary="Lite PPO: rewards normalized by the group's mean and the batch's deviation, and a token-level mean",
     paper="arXiv 2508.08221",
     source="huggingface/trl@f2cd57710, docs/source/paper_index.md; alibaba/ROLL@8eb27cc2, docs_roll/docs/User "
     "Guides/Algorithms/LitePPO.md",

@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 MT_R1_ZERO = Recipe(
     name="mt_r1_zero",
-    summary="MT-R1-Zero: rules for the format and for a metric of the answer",
+    summary="MT-R1-Zero: rewards for the format and for a translation metric of the answer",
     paper="arXiv 2504.10160",
     source="fzp0424/MT-R1-Zero@a2e38c4, main_grpo.sh and verl/utils/reward_score/mt_score.py",
     checked="2026-11-24",

@@ -12,7 +12,7 @@ from ..base import TRAINERS, Recipe
 
 PAV = Recipe(
     name="pav",
-    summary="PAV: the outcome, plus the progress of each turn under a prover",
+    summary="PAV: the outcome, plus a reward for each turn that makes success more likely",
     paper="arXiv 2410.08146",
     source="arXiv 2410.08146, equations 2 to 5, section 5 and appendix E; no released code was found on 2026-11-30",
     checked="2026-11-28",

@@ -9,7 +9,7 @@ from ..base import TRAINERS, Recipe
 
 R1_CI = Recipe(
     name="r1_ci",
-    summary="R1-Code-Interpreter: GRPO in stages, starting with the problems of the largest potential",
+    summary="R1-Code-Interpreter: GRPO in stages, starting with problems of a medium pass rate",
     paper="arXiv 2505.21668",
     source="the reviews of arXiv 2505.21668 on OpenReview, which quote the potential, the stages and the limit "
     "of 8 calls; they do not state the clip; the released code, yongchao98/R1-Code-Interpreter, could not be read on "

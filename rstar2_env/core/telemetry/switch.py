@@ -163,7 +163,8 @@ def _captures() -> bool:
         return True
     if said not in ("", "false", "no_content"):
         _LOG.warning(
-            "The environment variable %s=%s does not record texts; the value span_only records them on spans.",
+            "The environment variable %s=%s does not enable the recording of prompts and replies: set it to span_only "
+            "to record them on spans.",
             CONTENT,
             said,
         )

@@ -76,7 +76,7 @@ register(
         title="No token is ever clipped",
         looks_at="`clip/low` and `clip/high` of a run with several updates for each rollout",
         rule="exactly 0 in every step of a run with at least 20 steps: with several updates at a useful learning rate, "
-        ".1 to 2 % of the tokens are clipped; with one update the ratio is 1, so 0 is correct",
+        "0.1 to 2 % of the tokens are clipped; with one update the ratio is 1, so 0 is correct",
         severity="note",
         cause="A learning rate that is too low, or ratios that are computed against the current weights.",
         change=("--set optim.learning_rate=HIGHER",),
@@ -93,7 +93,8 @@ register(
         "at a share of 20 %, a fifth of the rollout already has no gradient; the bounds of about 3e-4 for turns and "
         "sequences clip 60 to 85 % in runs that learn",
         severity="error",
-        cause="A learning rate that is too high, many updates for each rollout, or an engine that differs.",
+        cause="A learning rate that is too high, many updates for each rollout, or an engine whose probabilities "
+        "differ from the trainer's.",
         change=(
             "--set optim.learning_rate=LOWER",
             "--set optim.updates_per_rollout=1",

@@ -81,7 +81,7 @@ register(
         title="The entropy explodes",
         looks_at="`policy/entropy`, mean of 3 steps, against the median of the first 3 steps",
         rule="more than 3 times the level at the start and more than 1 nat a token in 3 consecutive means: text of "
-        "trained models has .1 to .8",
+        "trained models has 0.1 to 0.8",
         severity="error",
         cause="An entropy bonus that is too large, a learning rate that is too high, or updates from bad ratios.",
         change=("--set loss.entropy.coef=0", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),

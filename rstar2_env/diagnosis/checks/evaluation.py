@@ -26,8 +26,8 @@ def _temperature(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=run.evaluations[0].number,
         until=None,
-        says=f"Held-out problems are played at temperature {float(held_out):g}, training at {float(train):g}: their "
-        "pass rates cannot be compared.",
+        says=f"The held-out problems are played at temperature {float(held_out):g} and the training problems at "
+        f"{float(train):g}, so their pass rates cannot be compared.",
         figures={"rollout.temperature": float(train), "eval.temperature": float(held_out)},
         episodes=tuple(one.key for one in run.evaluations[-1].episodes[:3]),
         effects=_OF_HIGH if float(train) > 1 + _APART else _OF_LOW if float(train) < 1 - _APART else (),
@@ -67,7 +67,7 @@ register(
         name="evaluation_temperature",
         title="Evaluation and training have different temperatures",
         looks_at="`rollout.temperature` and `eval.temperature`",
-        rule="a difference of more than .01",
+        rule="a difference of more than 0.01",
         severity="note",
         cause="An evaluation that is configured for greedy decoding.",
         change=("--set eval.temperature=null",),

@@ -51,7 +51,7 @@ def _look(run: RunRecord) -> Evidence | None:
         since=found.since,
         until=found.until,
         says=f"Groups have {size} episodes. At the pass rate of these steps, {100 * found.mean:.0f} % of such groups "
-        "have equal rewards by chance and do not train.",
+        "have equal rewards by chance, so nothing is learned from them.",
         figures={"episodes of a group": size, "equal by chance": found.mean},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
     )
@@ -63,7 +63,8 @@ register(
         title="Groups are too small",
         looks_at="the episodes of each group, over enough steps to include 30 groups",
         rule="at most 3 episodes, if more than 30 % of such groups have equal rewards by chance at the pass rate of "
-        "the steps: at a pass rate of .5, two episodes are equal half of the time, eight episodes 1 % of the time",
+        "the steps: at a pass rate of 0.5, two episodes have equal rewards half of the time, and eight episodes 1 % of "
+        "the time",
         severity="warning",
         cause="A group size that was chosen to save memory or time.",
         change=("--set rollout.group_size=8", "--set rollout.problems_per_step=FEWER"),

@@ -73,9 +73,10 @@ register(
         name="episodes_identical",
         title="The episodes of a group are identical",
         looks_at="the texts of the policy in the episodes of a group",
-        rule=f"in 3 consecutive steps, at least {100 * _SHARE:.0f} % of the groups, if these are at least {_LEAST} "
-        f"groups and a quarter of all; identical right answers with fewer than {_LONG} tokens are not counted: an easy "
-        "problem has one short answer, but sampled texts with more tokens differ",
+        rule=f"in 3 consecutive steps, the episodes are identical in at least {100 * _SHARE:.0f} % of the compared "
+        f"groups, and at least {_LEAST} groups and a quarter of all groups are compared; groups with identical right "
+        f"answers of fewer than {_LONG} tokens are left out: an easy problem has one short answer, but longer sampled "
+        "texts differ",
         severity="error",
         cause="Greedy or almost greedy sampling (a temperature near 0, or a top-k of 1), or an engine that samples "
         "each episode of a group with the same seed.",

@@ -91,8 +91,8 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
                         says=f"The options inject a fault into {200 * rate:g} % of the calls, but {labelled or 'none'} "
                         f"of {calls} calls up to step {step.number}"
                         + (f" of process {rank}" if len(every) > 1 else "")
-                        + f" {'are' if labelled > 1 else 'is'} labelled as injected (at half of this rate, the "
-                        f"probability of this is {chance:.0e}).",
+                        + f" {'are' if labelled > 1 else 'is'} labelled as injected (even at half of this rate, so "
+                        f"few labels have a probability of {chance:.0e}).",
                         figures={"calls": calls, "labelled": labelled},
                         episodes=run.examples(
                             step.number, step.number, lambda one: any(status.is_error for status in one.statuses)
@@ -140,8 +140,8 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule=f"so few calls of a process are labelled, in the run or since the last label, that the probability of "
-        f"this would be below {_BY_CHANCE:g} even if faults were injected at only half of the rate: half is used, "
+        rule="in the whole run or since the last label, so few calls of a process are labelled that the probability of "
+        f"so few labels is below {_BY_CHANCE:g}, even at half of the rate of the wrapper: half of the rate is used, "
         "because a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",

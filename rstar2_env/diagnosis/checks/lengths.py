@@ -56,7 +56,7 @@ def _error(run: RunRecord) -> float:
 _RULE = (
     " the median of the first 3 steps, in 3 rolling means over 3 steps, while the pass rate has risen by at most 5 "
     "points or 2 standard errors, whichever is more, since the length began to change: lengths vary by a third between "
-    "steps, and runs that learn may have reasons to change them"
+    "steps, and in runs that learn, a change of length can be useful"
 )
 _NEEDS = ("rollout/tokens",)
 

@@ -54,15 +54,15 @@ register(
     RunCheck(
         name="turn_end_untrained",
         title="The token that ends a turn is not trained on",
-        looks_at="`mask/turn_ends`: the share of turns ended by the policy in which the last token ends a turn and has "
-        "mask 1",
+        looks_at="`mask/turn_ends`: among the last turns of episodes that the policy ended itself, the share whose "
+        "last token is an end-of-turn token with mask 1",
         rule="less than 75 % in 3 steps: the share is 1 if the masks are right, and a policy that is not trained to "
         "end its turns no longer ends them",
         severity="error",
         cause="A stop token that the engine removes, or a mask that excludes this token.",
         change=("rstar2 validate --tokens RUN", "--set model.chat_template=chatml"),
-        otherwise="Turns that end by a stop string of the dialect, such as a closing tag, end without a token of the "
-        "template.",
+        otherwise="Turns that end with a stop string of the dialect, such as a closing tag, do not contain an "
+        "end-of-turn token of the template.",
         needs=("mask/turn_ends",),
         look=_ends,
         effects=("cut_by_tokens", "lengths_explode", "repetition"),

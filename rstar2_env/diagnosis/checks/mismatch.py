@@ -112,9 +112,9 @@ register(
         title="Engine and trainer compute different probabilities",
         looks_at="`mismatch/logp_difference` at the first update (to find the reason, also by the number of tool "
         "calls before a token), and `mismatch/explained`",
-        rule="above .1 nats a token in 3 consecutive steps; or, as a warning, above what the run's precision explains "
-        "(.0005 nats in float32) both in the first step and in 3 consecutive steps: float32 gives 1e-6 to 1e-4, "
-        "bfloat16 .01 to .03",
+        rule="a difference above 0.1 nats a token in 3 consecutive steps; or, as a warning, a difference above the "
+        "value that the run's precision explains (0.0005 nats in float32), both in the first step and in 3 consecutive "
+        "steps: normal differences are 1e-6 to 1e-4 nats in float32, and 0.01 to 0.03 nats in bfloat16",
         severity="error",
         cause="Another temperature, top-p or precision in the engine, another chat template, or other weights.",
         change=(
@@ -133,14 +133,15 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are sampled with the newest weights",
-        rule="in at least the last 5 steps, the difference is above .02 nats a token (in float32, above .0005 nats) "
-        "and tends to rise, by at least 20 %, and the median of the last 3 steps is at least 3 times that of the run's "
-        "first 3 steps: if new weights reach the engine, the difference stays at the level of the precision",
+        rule="in at least the last 5 steps, the difference is above 0.02 nats a token (in float32, above 0.0005 nats) "
+        "and rises by at least 20 %, and its median over the last 3 steps is at least 3 times its median over the "
+        "first 3 steps of the run: if new weights reach the engine, the difference stays as small as the precision "
+        "allows",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",
         change=("--set rollout.handover_tolerance=0.05", "--set model.lora_rank=0"),
-        otherwise="Probabilities that become more extreme, in low precision: then the difference rises and levels off.",
+        otherwise="In low precision, probabilities that become more extreme: the difference rises, then levels off.",
         needs=_NEEDS,
         look=_stale,
         applies=lambda run: not _lagging(run),

@@ -255,10 +255,10 @@ register(
         name="reward_pays_format",
         title="The reward pays the format alone",
         looks_at="the rewards of right and wrong episodes of the same group, and of episodes with and without a "
-        "format: a marked answer, exactly one marked answer, a tool call, or an end that is not a budget's",
-        rule="over 3 to 10 steps, in at least 5 groups that are at least a quarter of the groups, a right answer "
-        "raises the reward by at most 15 % of the range of rewards (compared with a wrong answer in the same format), "
-        "and the format raises it by at least 50 % of the range",
+        "format: a marked answer, exactly one marked answer, a tool call, or an end before the budget is spent",
+        rule="over 3 to 10 steps, in at least 5 groups and a quarter of all groups, a right answer raises the reward "
+        "by at most 15 % of the range of rewards, compared with a wrong answer in the same format, and the format "
+        "raises the reward by at least 50 % of the range",
         severity="error",
         cause="A component for the format whose weight is much larger than the weight of the answer.",
         change=("--set reward=return",),

@@ -151,8 +151,7 @@ register(
         name="process_waits",
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time",
-        rule="more than 28 % in each of 2 consecutive means of 5 steps: uneven episodes alone cost 5 to 20 % on "
-        "average",
+        rule="a mean over 5 steps above 28 %, twice in succession: uneven episodes alone cost 5 to 20 % on average",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),
@@ -166,9 +165,10 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first step",
-        rule="from each quarter of the last 12 to 30 steps to the next, the mean memory rises by at least a tenth of "
-        "its whole rise, which is at least 35 % over 12 steps or at least 10 % over 30 steps (in between, the bound "
-        "falls linearly): allocators and caches rise once, or rise and fall; a leak does not",
+        rule="the last 12 to 30 steps are divided into quarters; the mean memory rises from each quarter to the next "
+        "by at least a tenth of the total rise, and the total rise is at least 35 % over 12 steps or 10 % over 30 "
+        "steps (for numbers in between, the bound is interpolated): allocators and caches rise once, or rise and fall; "
+        "a leak does not",
         severity="warning",
         cause="A custom part that keeps references to episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),

@@ -109,8 +109,8 @@ register(
         name="tool_unused",
         title="The policy no longer calls the tool",
         looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 3 steps",
-        rule="in 3 consecutive means, either below .05 calls an episode or below 5 % of the calls an episode at the "
-        "start, if the policy made at least .3 calls an episode at the start",
+        rule="the policy made at least 0.3 calls an episode at the start, and in 3 consecutive means it makes fewer "
+        "than 0.05 calls an episode, or fewer than 5 % of the calls at the start",
         severity="warning",
         cause="Calls that fail or are penalized, or problems that the policy solves better without the tool.",
         change=("--set selector=roc", "--set reward=return", "rstar2 sft --traces traces.jsonl --model MODEL"),

@@ -75,7 +75,7 @@ def torch_devices(machine: MachineState) -> DoctorResult:
         return problem(f"torch sees none of the {there} accelerators{why}.", fix)
     if seen < there and not masked:
         return warning(
-            f"torch sees {seen} of {there} accelerators, and no variable hides the others.",
+            f"torch sees only {seen} of {there} accelerators, although no environment variable hides the others.",
             "See `rocm-smi` or `nvidia-smi`: a device may have failed, or the container may have only some devices.",
         )
     precision = "bfloat16" if torch.bf16 else "no bfloat16: set model.dtype=float32"
@@ -134,7 +134,8 @@ def numa_balancing(machine: MachineState) -> DoctorResult:
         return skipped("This check is only for machines with an accelerator and several NUMA nodes.")
     if machine.system.numa_balancing:
         return warning(
-            "NUMA balancing is on: the kernel moves pages that accelerators read, which stalls them.",
+            "NUMA balancing is on: the kernel moves memory pages that the accelerators are reading, which stalls the "
+            "accelerators.",
             "On the host: sudo sysctl kernel.numa_balancing=0",
         )
     return ok(f"NUMA balancing is off, with {machine.system.numa_nodes} NUMA nodes.")

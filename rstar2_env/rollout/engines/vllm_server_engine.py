@@ -254,7 +254,7 @@ class VllmServerEngine:
         if self._losses != before:
             raise ServiceError(
                 f"One of the vLLM servers ({', '.join(server.base for server in servers)}) was lost since its counters "
-                "were last read, so they restarted at 0."
+                "were last read, so the counters restarted at 0."
             )
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:

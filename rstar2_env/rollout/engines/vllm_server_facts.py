@@ -183,7 +183,7 @@ def generation_of(answer: Any, base: str, version: int, params: SamplingParams) 
         )
     reason = choice.get("finish_reason")
     if reason not in ("stop", "length"):
-        raise ServiceError(f"{base} aborted a request: {reason}.")
+        raise ServiceError(f"The server {base} aborted a request: {reason}.")
     candidates = best_of(choice["logprobs"].get("top_logprobs") or [], params)
     kind: FinishReason = "stop" if reason == "stop" else "length"
     return Generation(list(ids), list(map(float, logprobs)), kind, version, candidates)

@@ -62,7 +62,7 @@ def as_condition(node: Node, text: str) -> str | None:
     """
     second = isinstance(node, Given) and isinstance(node.body, Num | Quantity)  # such as "20 (25 if inclusive)"
     if second or (isinstance(node, Relation) and any(isinstance(side, Words) for side in node.sides)):
-        raise ReadError("a second value follows")  # such as "9 (should be 10)"
+        raise ReadError("a second value follows the first one")  # such as "9 (should be 10)"
     if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
         return node.condition
     if isinstance(node, Relation | Given):

@@ -105,7 +105,7 @@ class Reader(Factors):
                 raise ReadError("two values have no separator between them")
         groups = [group for group in groups if group]
         if not groups:
-            raise ReadError("the answer has no value")
+            raise ReadError("the answer contains no value")
         if len(groups) == 1 or "," not in separators:
             return [node for group in groups for node in group]
         return [group[0] if len(group) == 1 else BracketGroup("", "", tuple(group)) for group in groups]

@@ -90,7 +90,8 @@ class StoredWeights:
             await self._setting.http.ask("POST", server.base, "/collective_rpc", reload_from(newest), retries=0)
             if newest != self.newest():
                 raise ServiceError(
-                    f"Newer weights were written while the server read the weights {newest.name}, so it lacks them."
+                    f"Newer weights were written while the server read the weights {newest.name}, so the server does "
+                    "not have the newest weights."
                 )
 
     def remove(self) -> None:

@@ -153,7 +153,9 @@ def inherit_code_pages() -> None:
         if libc.mprotect(*span, mmap.PROT_READ | mmap.PROT_EXEC | mmap.PROT_WRITE) == 0:
             ctypes.memmove(start, start, 1)
             if libc.mprotect(*span, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-                raise OSError(ctypes.get_errno(), "the code of Python stays writable")
+                raise OSError(
+                    ctypes.get_errno(), "the memory that holds Python's code could not be made read-only again"
+                )
 
 
 def code_spans() -> list[tuple[int, int]]:

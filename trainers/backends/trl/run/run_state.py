@@ -191,7 +191,8 @@ class TrlRunState:
             )
         if any(parameter.grad is not None for parameter in trainer.model.parameters()):
             raise ConfigurationError(
-                "A hook may take a step of supervised training only between optimizer steps: call it in on_step_end."
+                "A hook may take a step of supervised training only between optimizer steps: take it in the hook's "
+                "method on_step_end."
             )
         own = rows[ranks.rank :: ranks.size]
         trainer.model.train()
