@@ -33,7 +33,7 @@ def test_for_people_it_shows_memory_seconds_and_every_assumption() -> None:
         "training memory per device (computed)",
         "seconds per step (computed)",
         "weight sync",
-        "in parallel",
+        "in turn",
         "2048",
         "other placements",
         "handover_gb_s",
