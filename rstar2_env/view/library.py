@@ -147,7 +147,7 @@ def check_root(root: Path) -> None:
     """Raise an error if a path cannot contain a run.
 
     Raises:
-        ConfigurationError: The path does not exist, or is a file of another kind.
+        ConfigurationError: The path does not exist, or is a file without the suffix ``.jsonl``.
     """
     check_given(root, "give the folder of a run, a folder that contains runs, or a file of episodes")
     if root.is_file() and root.suffix != ".jsonl":

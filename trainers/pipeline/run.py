@@ -77,7 +77,7 @@ class PipelineRun:
         """Read the folder.
 
         Raises:
-            ConfigurationError: The folder contains a run of another kind.
+            ConfigurationError: The folder contains a run that is not a pipeline.
         """
         folder = self.plan.folder
         _check_folder(folder)

@@ -26,7 +26,7 @@ from ..queue.requests import EpisodePlayer, PlayRequest, Unfinished
 from ..samplers.base import Start
 
 Settled = Callable[[Sequence[Episode | None]], bool]
-"""Function that returns whether a group needs no more episodes, given its episodes (``None`` if still running)."""
+"""Function that returns whether a group needs no more episodes. In the argument, ``None`` is an unfinished episode."""
 EpisodeKey = tuple[int, ...]
 """Identifies an episode of a group: its member number; for a branch also the branching token and the branch's index."""
 

@@ -147,7 +147,7 @@ class Prefetch(Generic[B, S]):
             self._permit(self._taken - 1, self._step)
 
     def drain(self) -> None:
-        """Wait until every batch that was allowed to start is collected; does nothing if episodes are carried over.
+        """Wait until every batch that was allowed to start is collected; does nothing if ``PrefetchPace.carry`` is set.
 
         Raises:
             Exception: Collecting a batch failed.

@@ -20,7 +20,7 @@ def check_given(
         option: Name of the option with the path.
 
     Raises:
-        ConfigurationError: The path does not exist, or is of the other kind; the message states which.
+        ConfigurationError: The path does not exist, or is not of the required ``kind``; the message states which.
     """
     if not path.exists():
         here = "" if path.is_absolute() else f" (the current folder is {Path.cwd()})"

@@ -19,8 +19,8 @@ fraction for the rollout. If training is slower too, the cause is not a server, 
 uses."""
 _WAITS = 0.28
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
-"""Pairs (steps, growth): memory that grows by the share ``growth`` within ``steps`` steps is reported. Fast growth is
-reported after fewer steps; between the two, the necessary growth falls linearly."""
+"""The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
+smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
 _BLOCKS, _PART = 4, 0.1
 """Number of parts into which the examined steps are divided, and the smallest share of the whole growth by which each
 part's mean must exceed the mean of the part before it: a cache that is filled once grows in one or two parts only."""

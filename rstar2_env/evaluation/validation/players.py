@@ -64,7 +64,7 @@ def canary(view: View) -> str:
 
 
 def caller(view: View) -> str:
-    """Run a program that draws random numbers, if a tool runs code, then play as the reference player does."""
+    """In the first turn, run a program with random output if a tool runs code; otherwise, play as ``oracle``."""
     if view.turn == 0 and takes_code(view):
         return code_turn(view, "import random\nprint(random.random(), hash('replay') % 1000)")
     return oracle(view)
