@@ -1,7 +1,8 @@
 """Scorers, with which ``best_of_k`` rates turns: bundled scorers, found by name, and the user's own.
 
-A scorer is called with an ``Asked`` for its requests, the question and the turn, and returns a number; larger is
-better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in the same way.
+A scorer receives an ``Asked``, which sends requests to the inner agent, and the question and the turn. It returns a
+number; larger is better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in
+the same way.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ the user names on the command line of a command in ``READS_OWN_FILES``. The cont
 data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, limits of
 programs above ``HIGHEST_LIMITS``, an environment variable, an address, a file to write, a model's own code, or an
 option that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read (``found``).
-``--trust`` turns both checks off. Options of a run that this user recorded in the same folder (``record``) are not
-checked either. From Python, a program may trust data with ``with bounds(trust=True)``. Not covered: pickles
-(``trainers.backends.trl.sharding.plain_metadata``), and links in exported folders (``trainers.export.write``).
+``--trust`` turns both checks off. Neither check applies to the options of a run if this user began a run with the same
+options at the same path, from the current working folder (``record``). From Python, a program may trust data with
+``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``), and links in
+exported folders (``trainers.export.write``).
 
 The bounds apply to the whole process, not to one thread, because environments are created in threads.
 """

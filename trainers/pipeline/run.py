@@ -145,7 +145,7 @@ class PipelineRun:
         """Return the current digest of each output that must exist; the digest of a missing output is ``None``.
 
         Args:
-            made: The step, with its stage.
+            made: The step, with its stage object.
             sync: Whether to wait until the outputs are on disk.
         """
         return {

@@ -1,6 +1,6 @@
 """``GroupPlay``: plays the episodes that a rollout part requests, reproducibly from the run's seed.
 
-Covered: seeds of the policy's draws, early stop of a group, the origin of branches. Not covered: playing an episode
+Covered: seeds of the policy's draws, early stop of a group, the parent of each branch. Not covered: playing an episode
 (the player), and choosing the process and the time (``trainers/queue``).
 """
 

@@ -117,10 +117,11 @@ def _is_json(run: str) -> bool:
 
 
 def _unseen(line: ShellLine) -> str | None:
-    """Return a word that names files that the tests do not see, or a read-only target of a redirection; or ``None``.
+    """Return a word of a line that refers to files that the tests do not see; ``None`` if there is none.
 
-    The tests do not see the temporary folder and the home folder (``git --global`` writes there). Programs and settings
-    of the sandbox (``/usr``, ``/etc``) are read-only, so a redirection to them cannot work.
+    Such a word contains a path in the temporary folder or the home folder, or is the option ``--global`` of ``git``,
+    which writes to the home folder, or is the target of a redirection to a folder of the system (``/usr``, ``/etc``),
+    which is read-only in the sandbox.
     """
     for word in line.words:
         plain = without_quotes(word)
