@@ -39,8 +39,8 @@ a factor of {changed:g}, and counts only if all groups were listed. The noise mu
 figure below each table draws all axes, even without a change; a vertical line is the interval of a sampled angle. If
 groups are sampled, {samples} are used in the rows of *Worlds* from *{few}* down, and {more} in the rows above.
 
-- *Updates behind* is the staleness, in updates, of the weights that sampled the episodes. Each step back subtracts
-  {rate:g} times the true gradient at the newer weights.
+- *Updates behind* is the staleness, in updates, of the weights that sampled the episodes. Older weights are
+  computed backwards, update by update: {rate:g} times the true gradient at the newer weights is subtracted from these.
 - With *turns* 1, the policy has only one decision. An update along a policy gradient then has the angle 0 or 180 by
   construction, so *turns* 1 is left out when angles are compared. *Turns* 3 is the case of *failure rate* 0.3: from 2
   to 3 turns, the failure rate also changes from 0 to 0.3.

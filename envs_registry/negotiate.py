@@ -36,7 +36,7 @@ class Negotiate(Game):
     intermediate question. A player who knows what the opponent will accept earns 1.0.
 
     ## Random baseline
-    0.31: the player makes random possible proposals and gives no intermediate answers; 0.09 of its episodes are
+    0.31: the player makes random legal proposals and gives no intermediate answers; 0.09 of its episodes are
     ``correct``. Measured over 300 matches.
     """
 

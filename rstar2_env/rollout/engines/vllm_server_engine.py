@@ -246,15 +246,16 @@ class VllmServerEngine:
         """Request the load and counters of all servers, and return their sums.
 
         Raises:
-            ServiceError: A server does not answer, or was lost since the last call, so that its counters restarted at
-                0.
+            ServiceError: A server does not answer, or was lost since the last call, so that its counters may have
+                restarted at 0.
         """
         servers = self._fleet.servers
         before, self._losses = self._losses, sum(server.losses for server in servers)
         if self._losses != before:
             raise ServiceError(
-                f"One of the vLLM servers ({', '.join(server.base for server in servers)}) was lost since its counters "
-                "were last read, so the counters restarted at 0."
+                f"One of the vLLM servers ({', '.join(server.base for server in servers)}) could not be used for a "
+                "time after its counters were last read. The counters may have restarted at 0, so the two readings "
+                "cannot be compared."
             )
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:

@@ -78,12 +78,12 @@ class PlainPlay:
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """Play ``n`` episodes that share their first ``token`` tokens with ``episode``."""
         if not any(episode is played for played in self.played):
-            raise AssertionError("the rollout part branches off an episode that was not played in this call")
+            raise AssertionError("the rollout part requests a branch of an episode that was not played in this call")
         turns = [turn for turn in episode.steps if turn.start <= token < turn.stop]
         at_its_end = episode.end == OPEN and token == len(episode.completion_ids)
         if not turns and not at_its_end:
             raise AssertionError(
-                f"the rollout part branches off at token {token}, which is not in a turn of the policy"
+                f"the rollout part requests a branch at token {token}, which is not in a turn of the policy"
             )
         await self._pause()
         grown = []
