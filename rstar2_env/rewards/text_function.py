@@ -4,8 +4,8 @@
         return [1.0 if answer in text and len(text) < 200 else 0.0 for text, answer in zip(completions, answers)]
 
 A function with a parameter ``completions`` is such a component. Every argument is a list with one element, for the
-episode that is scored; the function returns a list with one number, or ``None`` for no score. Not covered: TRL's
-arguments ``trainer_state``, ``log_extra`` and ``log_metric``, and conversations as lists of messages.
+episode that is scored; the function returns a list with one element: a number, or ``None`` for no score. Not covered:
+TRL's arguments ``trainer_state``, ``log_extra`` and ``log_metric``, and conversations as lists of messages.
 """
 
 from __future__ import annotations

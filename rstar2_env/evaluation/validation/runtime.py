@@ -177,7 +177,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Draw random numbers only with self.np_random, after super().reset(seed=seed).",
 )
 def seed_control(bench: Bench) -> CheckFinding:
-    """Check that equal seeds give equal starts in any instance, and not all seeds the same start (OpenEnv RFC 008)."""
+    """Check that a seed gives the same start in any instance, and starts differ between seeds (OpenEnv RFC 008)."""
     one, other = bench.env, bench.fresh()
     starts = set()
     for seed in bench.seeds:
