@@ -35,7 +35,7 @@ _FEW = 6
     "fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
-    """Check that an instance can start while another one runs, and can close before it (OpenEnv RFC 008)."""
+    """Check that two instances can run at the same time, and that one can be closed twice (OpenEnv RFC 008)."""
     one, other = bench.make(), bench.make()
     try:
         for env in (one, other):

@@ -191,7 +191,7 @@ class VllmEngine:
         done.result()
 
     def sleep(self) -> None:
-        """Free the device's memory until the next ``update_weights``; without ``sleep=True``, do nothing.
+        """Free the device's memory until the next ``update_weights``; do nothing unless the engine has ``sleep=True``.
 
         Waits for requests in flight.
 
