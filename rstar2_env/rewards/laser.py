@@ -46,7 +46,7 @@ class Laser(CheckedOptions):
             one for each difficulty.
         target: The target length with ``"fixed"``, in policy tokens.
         limit: Largest length in the grid of targets, in policy tokens; a trainer fills in ``max_episode_tokens``.
-            ``None`` elsewhere means the paper's 16,384.
+            Outside of a trainer, ``None`` means the paper's 16,384.
         lowest: Smallest length in the grid of targets.
         step: Difference between neighbouring lengths in the grid.
         every: Number of collected batches between two updates of the targets.

@@ -109,7 +109,7 @@ class KvAware:
         self._count(engine, stay, row, stay.tokens)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """Remove an episode from its engine's forecast; if it ended normally, add its length to those observed."""
+        """Remove an episode from its engine's forecast; if it ended normally, record its length."""
         engine = self._engine(stay)
         row = self._rows[engine].pop(stay)
         self._stale[engine] = True
