@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def build(arguments: Sequence[str]) -> Any:
-    """Build the Typer app: load the module of the called subcommand; the others are only listed in the help."""
+    """Build the Typer app: load the module of the called subcommand; other subcommands are only listed in the help."""
     import typer
 
     from rstar2_env.cli._calls import FORM_EXAMPLES, read_call

@@ -1,4 +1,4 @@
-"""Makes the files of a new environment, agent or part, or of a distribution with it, from the folder ``templates``.
+"""Makes the files of a new environment, agent or part, optionally as a Python package, from ``templates``.
 
 Every template has a module and its test. In both, ``my_name`` stands for the name and ``MyName`` for the class.
 """

@@ -42,7 +42,7 @@ def print_list(rows: Mapping[str, str], *, cut: bool = False) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return a docstring's text with the marks of code that people write in messages."""
+    """Return a docstring's text with single backquotes around code, as messages have them."""
     return text.replace("``", "`")
 
 

@@ -51,7 +51,7 @@ def reverify_command(
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Regrade the stored answers of a run, with the same or another verifier, and list the changes."""
+    """Regrade the stored answers of a run, with the run's verifier or another one, and list the changes."""
     import contextlib
     import json
 

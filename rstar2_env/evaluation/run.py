@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from rstar2_env.rollout import EnvFactory
 
 ProgressCallback: TypeAlias = Callable[[Episode, int, int], None]
-"""Called in the caller's thread after every episode: the episode, the number done, the number planned."""
+"""Function that is called after every episode, in the thread that called ``evaluate``. Its arguments are the episode,
+the number of finished episodes and the number of planned episodes."""
 
 PLAY_AGAIN = 8
 """Number of episodes that ``repeat=True`` plays a second time; the help of ``rstar2 eval --repeat`` states it."""

@@ -114,7 +114,8 @@ def make_suite(*layers: Mapping[str, Any], last: Mapping[str, Any] | None = None
     Args:
         *layers: Mappings, each like the content of a suite's file. A later layer overrides earlier layers, and its
             ``sets`` replace theirs. All layers override the preset; if several name a ``preset``, the last is used.
-        last: Options that override every layer and the options of every set.
+        last: Options that override every layer and the options of every set. If they name ``problems``, the suite is a
+            single evaluation of these problems, without the sets.
 
     Raises:
         ConfigurationError: An option is unknown, or the name of a set is not a valid folder name.

@@ -96,10 +96,11 @@ class RewardContext:
 
 Score: TypeAlias = float | OnTurns | None
 Reward: TypeAlias = Callable[[Episode, RewardContext], "Score | Awaitable[Score]"]
-"""Scores an episode; ``episode.reward`` is the environment's own return. ``None`` means that there is nothing to
-score. The attribute ``needs``, a set of ``Need``, declares the parts of the context that the component reads. A
-component that needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment can be pickled only if
-the component is a function, or an instance of a class, that a module defines at its top level."""
+"""Function or object that scores an episode; ``episode.reward`` is the environment's own return. A score of ``None``
+means that there is nothing to score. The attribute ``needs``, a set of ``Need``, declares the parts of the context that
+the component reads. A component that needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment
+with the component can be pickled only if a module defines the function, or the class of the object, at its top level.
+"""
 
 
 class GroupOutcome(Protocol):

@@ -97,7 +97,7 @@ class Component:
         return self._awaited(score) if inspect.isawaitable(score) else self._weighted(score)
 
     def check(self) -> None:
-        """Check the rules for the fields that type annotations cannot express, such as the order of the bounds.
+        """Check the values of the fields, such as the order of the bounds in ``clip``.
 
         Raises:
             ConfigurationError: A field is not valid.
@@ -152,8 +152,8 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
             to the score's own options, there are ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's
             name, if it differs from the score's name) and ``judge`` ("(model:url=...,model=...)"). A score or a
             ``Component`` may also be passed as an object.
-        **given: Options of the score from the caller, for a class that accepts them; options in ``written`` override
-            them.
+        **given: Further options of the score, if it is a class; an option that the class does not have is ignored.
+            Options in ``written`` override them.
 
     Raises:
         UnknownNameError: The component does not exist.

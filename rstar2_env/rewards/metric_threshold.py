@@ -31,7 +31,7 @@ class MetricThreshold(CheckedOptions):
         how: ``"discrete"`` compares the metric with the threshold; ``"continuous"`` adds the metric.
         threshold: Value that the metric must exceed, with ``"discrete"``.
         above: Amount that is added for a metric above the threshold.
-        below: Amount that is added for any other metric.
+        below: Amount that is added for a metric at or below the threshold.
         broken: Amount that is added to the format's -1 if the format is broken or the answer is missing.
     """
 

@@ -23,7 +23,7 @@ class PlanValue(CheckedOptions):
 
     Attributes:
         end: Text that ends a plan in the policy's first turn; its first occurrence counts.
-        rollouts: Number of further episodes per plan, K in the paper.
+        rollouts: Number of further episodes for each scored episode, K in the paper.
     """
 
     end: str = "</plan>"

@@ -4,8 +4,8 @@
         return [1.0 if answer in text and len(text) < 200 else 0.0 for text, answer in zip(completions, answers)]
 
 A function with a parameter ``completions`` is such a component. Every argument is a list with one element, for the
-episode that is scored; the function returns a list with one number, or ``None`` for no score. Not covered: TRL's
-arguments ``trainer_state``, ``log_extra`` and ``log_metric``, and conversations as lists of messages.
+episode that is scored; the function returns a list with one element: a number, or ``None`` for no score. Not covered:
+TRL's arguments ``trainer_state``, ``log_extra`` and ``log_metric``, and conversations as lists of messages.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class TextFunction:
     Arguments are passed by the parameter's name: ``completions`` (all turns of the policy, joined by newlines),
     ``prompts`` (the first message of the user), ``completion_ids`` (the policy's token ids), ``answer`` or ``answers``
     (the gold answer), ``question`` or ``questions``, and any key of the problem's ``meta``. A parameter with a default
-    keeps it if there is no value of that name. A function with ``**kwargs`` receives all of these arguments; those of
-    the problem are left out if the environment has no source of problems.
+    keeps it if there is no value of that name. A function with ``**kwargs`` receives all of these arguments, but
+    nothing from the problem if the environment has no source of problems.
 
     Attributes:
         function: The function.

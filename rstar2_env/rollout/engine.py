@@ -115,8 +115,8 @@ class Seat(Protocol):
 class Engine(Protocol):
     """Generates turns from token ids. Concurrent requests run together; cancelling a task cancels its request.
 
-    An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and be a
-    ``KeepsCaches``, a ``Scores`` and a ``ReportsCandidates``.
+    An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and
+    implement the protocols ``KeepsCaches``, ``Scores`` and ``ReportsCandidates``.
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -131,7 +131,7 @@ class Engine(Protocol):
         """Load the policy's newest weights; an engine that shares the trainer's module only records the version.
 
         Args:
-            version: Number of the weights, reported by later generations (``Generation.policy_version``).
+            version: Version number of the weights; later generations report it (``Generation.policy_version``).
             weights: The weights, in a form that the engine takes; ``None`` if it shares the trainer's module.
         """
         ...
@@ -296,7 +296,7 @@ class UpdatesTogether(Protocol):
 
         Args:
             engines: The engines, including this one.
-            version: Number of the weights, reported by every later generation.
+            version: Version number of the weights; every later generation reports it.
             weights: As for ``update_weights``; an iterator is read once.
         """
         ...

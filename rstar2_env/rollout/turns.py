@@ -108,7 +108,7 @@ class Turns:
 
         Args:
             episode: The episode, with its prompt set; receives the turns.
-            sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn.
+            sampling: Sampling parameters; ``max_tokens`` and ``seed`` are set for each turn.
             seed: Seeds the policy's draws.
         """
         draws = None if seed is None else np.random.SeedSequence(seed)

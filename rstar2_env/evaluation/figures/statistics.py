@@ -325,7 +325,8 @@ def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
     """Include one more rival, an answer with at most ``most`` votes, in the table ``ties``; return the new table.
 
     Entry (i, v) of ``ties`` is the probability that i of the included rivals have exactly ``most`` votes each, and that
-    all included rivals together have v votes. ``votes[n]`` is the probability that the new rival has n votes.
+    v votes in total go to the included rivals, to rarer answers and to samples without an answer. ``votes[n]`` is the
+    probability that the new rival has n votes.
     """
     k = ties.shape[1] - 1
     found = np.zeros_like(ties)

@@ -107,7 +107,10 @@ class ProblemTally:
         return round(self.counts[_PLACES["correct"]])
 
     def votes(self) -> tuple[list[str | None], list[bool]]:
-        """Return the answer of each episode, and whether it is right: the first two arguments of ``maj_at_k``."""
+        """Return the answer of each episode, and whether it is right: the first two arguments of ``maj_at_k``.
+
+        A right answer is returned as an empty text, since all right answers vote together.
+        """
         answers: list[str | None] = [""] * self.correct
         answers += [answer for answer, times in self.wrong.items() for _ in range(times)]
         answers += [None] * (self.episodes - len(answers))

@@ -41,7 +41,7 @@ class AgentCrew:
         make_env: Makes an environment.
         agent: Name of an agent, or the user's own code, with or without options; or a function that returns an agent.
         options: Options of an agent given by name.
-        workers: Number of threads.
+        workers: Number of threads; an interactive agent, such as a person, always gets one thread.
         judge: Judges chains of thought; ``None`` for no judge.
 
     Attributes:

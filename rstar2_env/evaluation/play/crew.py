@@ -24,7 +24,7 @@ Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
 """Results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
 
 TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
-"""Returns whether the chain of thought of an episode is right; several worker threads call it at the same time."""
+"""Function that returns whether an episode's chain of thought is right; several threads call it at the same time."""
 
 
 class Tasks:

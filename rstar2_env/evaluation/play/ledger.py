@@ -24,7 +24,7 @@ class Ledger:
         plan: The episodes of the evaluation.
         judged: Whether the evaluation has a judge of chains of thought.
         keep: Keep the episodes in memory.
-        mark: The turns of this many first episodes are kept, to be compared when these episodes are played again.
+        mark: Number of first episodes whose turns are kept, for a comparison when the episodes are played again.
 
     Attributes:
         tally: Counts of the finished episodes.

@@ -38,7 +38,7 @@ _BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds",
 """Keys of a line in addition to the episode's record."""
 
 Taken: TypeAlias = Callable[[Episode, About], None]
-"""Called with each episode that a file already had."""
+"""Function that is called with each episode that a file already holds, and with further facts about it."""
 
 
 class EvalLog(Closing):

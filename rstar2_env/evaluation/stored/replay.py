@@ -112,7 +112,7 @@ def _play(
 
 
 _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_text", "cut", "refused"})
-"""Ends that the player may have set itself, after a step that did not end the environment's episode."""
+"""Values of ``Episode.end`` that a player may set when the environment itself has not ended the episode."""
 
 
 def _begin(

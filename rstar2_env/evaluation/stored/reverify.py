@@ -1,4 +1,4 @@
-"""Reverify: grade the stored answers of a run again, with the same verifier or another, and report the changes.
+"""Reverify: grade the stored answers of a run again, with any verifier, and report the changed verdicts.
 
 Covered: answers that are compared with a gold answer. Not covered: environments that grade in another way (puzzles,
 games), whose episodes have no gold answer and are left out; how an answer is extracted from its turn.
@@ -104,8 +104,8 @@ def regrade(
         verifier: Compares answer and gold answer.
         setting: Setting of the run; its dialect separates the question from the instruction around it. ``None`` assumes
             the dialect ``rstar2``.
-        source: Source of the problems, for the questions and for gold answers that the run does not keep; ``None`` uses
-            only what the run keeps.
+        source: Source of the problems, whose questions and gold answers replace those that the run keeps; ``None`` uses
+            only those that the run keeps.
         threads: Number of episodes graded at the same time.
     """
     asked = _question_reader(setting)

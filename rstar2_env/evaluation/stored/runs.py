@@ -208,7 +208,7 @@ def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | Non
     Args:
         setting: Environment and options of the run.
         problems: Source to use instead of the run's source; ``None`` uses the run's.
-        split: Split of the source; ``None`` uses the run's.
+        split: Split of the source; ``None`` uses the run's, or ``test`` if the run has none.
 
     Returns:
         The source; ``None`` if it cannot be found from the run's record.

@@ -222,7 +222,7 @@ class View:
 
 
 ScriptedPlayer = Callable[[View], str]
-"""Returns the action of the next turn."""
+"""Function that returns the action of the next turn."""
 
 
 @dataclass

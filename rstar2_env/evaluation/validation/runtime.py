@@ -35,7 +35,7 @@ _FEW = 6
     "fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
-    """Check that an instance can start while another one runs, and can close before it (OpenEnv RFC 008)."""
+    """Check that two instances can run at the same time, and that one can be closed twice (OpenEnv RFC 008)."""
     one, other = bench.make(), bench.make()
     try:
         for env in (one, other):
@@ -177,7 +177,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Draw random numbers only with self.np_random, after super().reset(seed=seed).",
 )
 def seed_control(bench: Bench) -> CheckFinding:
-    """Check that equal seeds give equal starts in any instance, and not all seeds the same start (OpenEnv RFC 008)."""
+    """Check that a seed gives the same start in any instance, and starts differ between seeds (OpenEnv RFC 008)."""
     one, other = bench.env, bench.fresh()
     starts = set()
     for seed in bench.seeds:

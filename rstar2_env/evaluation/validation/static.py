@@ -130,7 +130,7 @@ def task_distribution_pinning(bench: Bench) -> CheckFinding:
     remedy="Remove problems without a question or an id from the source, and give different problems different ids.",
 )
 def problem_ids(bench: Bench) -> CheckFinding:
-    """Check that every problem has a question and an id, which no other problem has (not in RFC 008)."""
+    """Check that every problem has a question and a unique id (not in RFC 008)."""
     seen: dict[str, Problem] = {}
     for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:

@@ -7,7 +7,7 @@ keys and values are not copied for each query head, as transformers does.
 
 Covered: causal models that look up their attention function by name, and use ``sdpa`` or flash attention. The name is
 replaced only during a forward pass of the engine, so training with the same module uses the model's own attention. Not
-covered: models with nested configurations (vision, audio), sliding windows, and capped scores.
+covered: models with nested configurations (vision, audio), sliding windows, and softcapping of attention scores.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ Finish = Callable[[Request], FinishReason | None]
 
 
 class RunningBatch:
-    """Base class of an engine's batches: the running requests, the kept caches, and how a next token is drawn.
+    """Base class of an engine's batches: the running requests, the kept caches, and the sampling of tokens.
 
     Args:
         model: A causal language model.

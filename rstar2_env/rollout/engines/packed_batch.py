@@ -304,7 +304,7 @@ class PackedBatch(RunningBatch):
                 request.leader, request.done = None, leader.done
 
     def _close_ranks(self, rows: Sequence[Request]) -> None:
-        """Move requests to the first slots if attention would read too many other slots."""
+        """Move the requests ``rows`` to the first slots if attention would read too many other slots."""
         count = len(rows)
         front = max((request.slot for request in rows), default=-1) + 1
         if front - count <= max(FEW_DEAD, MAX_DEAD * front):

@@ -176,7 +176,7 @@ class VllmEngine:
         Args:
             version: Reported by every generation whose first token is sampled from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied ones under both names.
+                with tied weights under both names.
 
         Raises:
             ConfigurationError: The names differ from the names of the current weights; or the engine is closed, or
@@ -191,7 +191,7 @@ class VllmEngine:
         done.result()
 
     def sleep(self) -> None:
-        """Free the device's memory until the next ``update_weights``; without ``sleep=True``, do nothing.
+        """Free the device's memory until the next ``update_weights``; do nothing unless the engine has ``sleep=True``.
 
         Waits for requests in flight.
 

@@ -58,10 +58,10 @@ class VllmServerEngine:
     Args:
         base_urls: Address of each server, without ``/v1``; a single one may be a string. All must serve the same model.
         model: Name of the served model; ``None`` means the first one.
-        transport: How new weights reach the servers: through a ``folder``; broadcast in a process ``group`` with the
-            servers' workers; or only LoRA adapters, as an ``adapter`` in a folder. The servers must run in development
-            mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can reach them can control them: keep them on a
-            private network.
+        transport: How new weights reach the servers: ``folder`` (as files in a folder), ``group`` (broadcast in a
+            process group with the servers' workers) or ``adapter`` (only a LoRA adapter, as files in a folder). The
+            servers must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can reach them can
+            control them: keep them on a private network.
         weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs, for the transports
             ``folder`` and ``adapter``; the newest weights stay there for servers that restart, until ``close``.
             With ``group``, it is optional: the weights are written there in addition to the broadcast, because without
@@ -71,8 +71,8 @@ class VllmServerEngine:
             the servers of the machine read the copy. It needs room for one copy of the weights. ``None`` lets every
             server read ``weights_dir``.
         bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
-        group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses the
-            address in the network of the first server.
+        group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses this
+            process's address in the network of the first server.
         fleet: Addresses of all servers that get the same weights, if several engines share them; ``None`` means
             ``base_urls``.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
@@ -205,13 +205,13 @@ class VllmServerEngine:
         Args:
             version: Reported by every generation sent from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied ones under both names, each valid until the next item. For the transport ``adapter`` an
+                with tied weights under both names, each valid until the next item. For the transport ``adapter``, an
                 ``Adapter``.
 
         Raises:
             ConfigurationError: The transport lacks an option, or cannot send these weights.
-            ServiceError: A server refused the weights, or no server has answered for ``reconnect_timeout_s``. With a
-                ``cause``, servers were lost during the sync, and another attempt may succeed.
+            ServiceError: A server refused the weights, or no server has answered for ``reconnect_timeout_s``. If the
+                error has a ``cause``, servers were lost during the sync, and another attempt may succeed.
         """
         if weights is None:
             # Another process of the run sends them.

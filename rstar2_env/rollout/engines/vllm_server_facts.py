@@ -1,4 +1,4 @@
-"""Queries a ``vllm serve`` for its properties (model, capacity, kind of log-probabilities), and parses its answers."""
+"""Queries a vLLM server for its properties (model, capacity, kind of log-probabilities), and parses its answers."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder:
 
 @contextmanager
 def _quiet_guest() -> Iterator[None]:
-    """Set the environment variables that vLLM needs; after the ``with`` block, undo what vLLM changed in this process.
+    """Set the environment variables that vLLM needs; after the ``with`` block, undo vLLM's changes to this process.
 
     Restored are the environment variables, the states of the random generators, and torch's number of threads.
     """

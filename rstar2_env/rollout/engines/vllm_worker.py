@@ -83,7 +83,7 @@ class FullLogprobs:
         return {"copied": 0 if self.local_rank else copy_weights(source, into)}
 
     def can_copy_weights(self, into: str) -> dict[str, bool]:
-        """Return, as ``can``, whether this process can write to a folder of this machine."""
+        """Return, under the key ``can``, whether this process can write to a folder of this machine."""
         return {"can": os.access(into, os.W_OK | os.X_OK)}
 
     def drop_weights(self, source: str, into: str) -> None:

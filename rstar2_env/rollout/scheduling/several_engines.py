@@ -271,7 +271,7 @@ class _Seat:
         self._stack = AsyncExitStack()
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Generate the turn that follows ``ids``. If an engine fails, the others with the newest weights are tried.
+        """Generate the turn that follows ``ids``. If an engine fails, other engines with the newest weights are tried.
 
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.

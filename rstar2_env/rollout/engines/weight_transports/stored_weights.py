@@ -21,7 +21,7 @@ class StoredWeights:
     Args:
         setting: Settings of the engine.
         folder: Folder in which each version gets its own subfolder; it needs room for two copies.
-        kind: Prefix of the names of the subfolders.
+        kind: Kind of the weights (``weights`` or ``adapter``), part of the names of the subfolders.
     """
 
     def __init__(self, setting: TransportSettings, folder: Path, kind: str) -> None:
