@@ -64,7 +64,7 @@ def placements(
     serve: int | None = None,
     tensor_parallel: int | None = None,
 ) -> Iterator[Placement]:
-    """Return all relevant placements, including those that do not fit.
+    """Yield the placements to compare, including those that do not fit.
 
     Args:
         model: Sizes of the model.

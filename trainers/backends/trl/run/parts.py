@@ -55,7 +55,7 @@ class RunSetup:
 
     @property
     def divided(self) -> bool:
-        """Whether several processes divide the policy with FSDP2."""
+        """Whether the policy is sharded over several processes with FSDP2."""
         return self.sharding == "fsdp2" and self.ranks.size > 1
 
     @property
