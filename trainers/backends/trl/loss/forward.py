@@ -233,7 +233,7 @@ def _plain(model: Any) -> Any:
 
 
 def frozen_copy(model: nn.Module, dtype: torch.dtype, *, linear_only: bool = False) -> nn.Module:
-    """Return a frozen copy of a model in another precision.
+    """Return a frozen copy of a model in a given precision.
 
     Args:
         model: The model to copy.

@@ -35,7 +35,7 @@ class RunSetup:
         sharding: The sharding of the weights and the optimizer state.
         ranks: The processes.
         checkpoint: The checkpoint to resume from; ``None`` for a new run.
-        begin_from: The checkpoint of an earlier run whose optimizer state to load; ``None`` for a new optimizer.
+        begin_from: The checkpoint of an earlier run whose optimizer state this run loads; ``None`` for a new optimizer.
         choice: Threads and precision of training on a CPU; ``None`` on an accelerator.
     """
 
