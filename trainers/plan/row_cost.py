@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 Chunk = tuple[int, int, int]
-"""Chunk of a row's new tokens in a tree: index of the row, first query, and end of the queries and keys."""
+"""Chunk of a row's new tokens in a tree: index of the row, first query, and position after the last query and key."""
 
 _CHUNK = 256
 """Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
