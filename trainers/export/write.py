@@ -145,7 +145,7 @@ def _copy(folder: Path, into: Path) -> None:
 
 
 def _cast(folder: Path, dtype: str) -> None:
-    """Convert an adapter to another precision."""
+    """Convert the adapter in a folder to a given precision."""
     for path in folder.glob("*.safetensors"):
         tensors = {name: one.to(getattr(torch, dtype)) for name, one in load_file(path).items()}
         save_file(tensors, path, metadata={"format": "pt"})

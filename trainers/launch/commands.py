@@ -42,7 +42,7 @@ class LaunchCommand:
     node: str = ""
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment variables to set for the command, those that select its devices included.
+        """Return the environment variables to set for the command, including the variables that select its devices.
 
         Args:
             outer: The environment variables of this process, on which the device variables of the command depend.

@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-"""Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
+"""Environment variables that select the visible accelerators. torch for ROCm reads both, and vLLM requires them to be
+equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Variable that hides devices in the ROCm runtime; the variables ``VISIBLE`` number only the devices that remain."""
+"""Environment variable that hides devices in the ROCm runtime; ``VISIBLE`` numbers only the other devices."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
 """Device files through which programs use accelerators on Linux: AMD's, NVIDIA's, and that of WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")

@@ -169,9 +169,9 @@ class PipelinePlan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """Return the external model from which the model in the input ``option`` of a stage was ultimately trained.
+        """Return the model from outside the pipeline from which a stage's input ``option``, a model, was trained.
 
-        The result is empty if there is none.
+        Training may have taken several stages. The result is empty if there is no such model.
         """
         for one in made.given.get(option, ()):
             if not one.step:

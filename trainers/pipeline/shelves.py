@@ -28,7 +28,7 @@ class Shelved:
     Attributes:
         lock: The lock file, which names the revision and the checksum of every source; each load is compared with it,
             and the first load fills in unknown values. ``None`` disables the comparison.
-        hub_folder: A folder of copies of data sets of the Hub; ``None`` for the cache of the Hub's libraries.
+        hub_folder: A folder with copies of the Hub's data sets; ``None`` for the cache of the Hub's libraries.
         download: Whether to download missing data sets.
     """
 

@@ -28,7 +28,7 @@ class Device:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether training computes by default in bfloat16, recomputes layers, and uses fused kernels for the head."""
+        """Whether this is an accelerator; training then by default uses bfloat16, recomputation and a fused head."""
         return self.operations is not None
 
 

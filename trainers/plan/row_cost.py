@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 Chunk = tuple[int, int, int]
-"""Chunk of a row's new tokens in a tree: index of the row, first query, and end of the queries and keys."""
+"""Chunk of a row's new tokens in a tree: index of the row, first query, and position after the last query and key."""
 
 _CHUNK = 256
 """Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
@@ -36,8 +36,8 @@ _MASK = 1.5
 class RowCost:
     """Estimates the time and memory of a training pass as a number of tokens in separate rows that cost the same.
 
-    A layer keeps about 6 vectors of the model's width, 2 of the width of its queries, and 4 of the width of its
-    feed-forward part for each token of its backward pass; see ``training_memory``.
+    For the backward pass, a layer keeps for each token about 6 vectors of the model's width, 2 of the width of its
+    queries, and 4 of the width of its feed-forward part; see ``training_memory``.
 
     Attributes:
         hidden: Width of the layers.

@@ -30,7 +30,7 @@ class Workload:
         tokens_per_device: Maximum number of tokens of one forward and backward pass.
         in_flight: Maximum number of concurrent episodes of one training process.
         updates: Number of optimizer passes over a rollout.
-        minibatches: Number of optimizer steps of such a pass.
+        minibatches: Number of optimizer steps in one pass over a rollout.
         lora_rank: Rank of the adapters; 0 trains all weights.
         recompute: Whether layers are recomputed; ``None`` if it depends on the device.
         dtype: Precision of the computation.

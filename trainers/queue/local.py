@@ -24,7 +24,7 @@ PlayResult = Episode | Unfinished | BaseException
 """The result of a request: an episode, a part of an episode, or the error that playing it raised."""
 
 LimitSource = Callable[[Desk], AsyncIterator[int]]
-"""Function that yields the number of episodes that may be played at the same time, again after each change."""
+"""Function that yields the maximum number of concurrent episodes: first the initial one, later updates of it."""
 
 
 class LocalQueue:
@@ -104,7 +104,7 @@ class LocalRound:
         return Unfinished(played.begun or request.begun) if isinstance(played, Unfinished) else played
 
     def group_ended(self) -> None:
-        """Report that all episodes of a group of this process have ended."""
+        """Report that a group of this process needs no further episodes."""
         if self._groups is not None:
             self._call(0, self._count_group)
 

@@ -27,11 +27,11 @@ _CHANGE = "weights/change"
 _MANY = 0.5
 """Minimum share of groups for which a cause counts as the main cause."""
 _DIAGNOSED = 5
-"""Minimum number of steps from which ``rstar2 diagnose`` is suggested: most of its checks need as many."""
+"""Minimum number of steps for which ``rstar2 diagnose`` is suggested; most of its checks need as many steps."""
 _ROUNDING = 2.0**-24
-"""Change of the weights by a step, relative to their norm, below which the step counts as no update: float32 rounds a
-value by up to this much, and no format in which weights train is finer. The change is computed from a sample of the
-weights: if one sampled weight of ordinary size moves by its last bit in bfloat16, the change is larger."""
+"""Change of the weights by a step, relative to their norm, below which the step counts as no update: the rounding error
+of float32, the most precise format in which weights are trained. The change is computed from a sample of the weights.
+If one sampled weight of ordinary size changes by its last bit in bfloat16, the change is above this limit."""
 REASONS = {
     "none_correct": "with no correct episode",
     "all_correct": "with only correct episodes",

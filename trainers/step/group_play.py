@@ -241,7 +241,7 @@ class GroupPlay:
         return episode
 
     async def _played(self, group: int, key: EpisodeKey, request: PlayRequest) -> Episode | None:
-        """Play an episode in a separate task; return ``None`` if it was cancelled because its group is complete.
+        """Play an episode in a separate task; return ``None`` if it was stopped before its end.
 
         Args:
             group: Position of the group among the starts of the call.

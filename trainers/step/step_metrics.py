@@ -16,8 +16,8 @@ from rstar2_env.core.status import ToolStatus
 from .batch import PlayedGroup
 
 NO_SIGNAL = ("none_correct", "all_correct", "unavailable", "not_selected")
-"""Reasons why no episode of a group has an advantage: no correct episode, only correct ones, only unavailable ones, or
-the selector's choice."""
+"""Reasons why no episode of a group has an advantage other than 0: no correct episode, only correct ones, only
+unavailable ones, or the selector's choice."""
 
 FigureNames = set[tuple[str, str]]
 """The ends, the reward components and the reasons for dropping episodes that occur in a step, as pairs (kind, name).

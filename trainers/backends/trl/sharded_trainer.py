@@ -45,8 +45,8 @@ class ShardedTrainer(WarmsUp):
         teacher: The teacher, if there is one; it is placed and sharded like the reference model, and never changes.
         export_dtype: Precision of the weights of exports; ``None`` keeps the precision of the weights, float32 for
             trained ones. Checkpoints are never rounded.
-        begin_from: A checkpoint of an earlier run whose optimizer state to load, unless the run resumes from its own
-            checkpoint.
+        begin_from: A checkpoint of an earlier run; this run loads its optimizer state, unless it resumes from a
+            checkpoint of its own.
         **kwargs: Arguments of TRL's trainer.
 
     Raises:

@@ -60,8 +60,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.
         begin_from: See ``ShardedTrainer``, which also has ``export_dtype``.
-        stateful: Further parts, by name, such as the collector and hooks; each process saves their state in
-            checkpoints.
+        stateful: Parts whose state each process saves in checkpoints, by name, such as the collector and hooks.
         keep_checkpoints: Number of checkpoints to keep.
         on_trained: Called once for each row of a rollout after its first update, with the step, the row, the index of
             its episode in its group, and the log-probabilities of its completion before the first update on the rollout
@@ -241,8 +240,8 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     def _store_old(self, pending: PendingRows) -> None:
         """Compute and store the values under the weights that sampled the rollout; call it before any update.
 
-        They are the log-probabilities of the rows of all updates but the first, which computes its own, and the
-        embeddings of all rows, if a term needs them.
+        The values are the log-probabilities of all rows that are not in the first update (which computes the
+        log-probabilities of its own rows), and the embeddings of all rows if a term needs them.
         """
         every = range(len(pending.rows))
 

@@ -36,7 +36,7 @@ class TokenScores:
 
     Attributes:
         logp: Log-probability of the token.
-        entropy: Entropy of the distribution from which the token was drawn, in nats.
+        entropy: Entropy of the model's distribution over the vocabulary at the token, in nats.
         mean_logp: Mean log-probability over the vocabulary, without a gradient; ``None`` if the head does not compute
             it.
         sum_squares: Sum of squared probabilities over the vocabulary, without a gradient; ``None`` if the head
@@ -233,7 +233,7 @@ def _plain(model: Any) -> Any:
 
 
 def frozen_copy(model: nn.Module, dtype: torch.dtype, *, linear_only: bool = False) -> nn.Module:
-    """Return a frozen copy of a model in another precision.
+    """Return a frozen copy of a model in a given precision.
 
     Args:
         model: The model to copy.

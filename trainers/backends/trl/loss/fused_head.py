@@ -50,7 +50,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
 
 class _LogProbs:
-    """Stands in for ``_ChunkedLogProbFunction`` in TRL's forward method, and chooses a function for the device."""
+    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method, and chooses a function for the device."""
 
     @staticmethod
     def apply(hidden: Tensor, *args: Any) -> Any:

@@ -58,7 +58,7 @@ class Objective:
 
     @property
     def only_policy_gradient(self) -> bool:
-        """Whether all terms are policy gradients, so that a row without an advantage need not be computed."""
+        """Whether all terms are policy gradients, so that rows with the advantage 0 need not be computed."""
         return all(term.policy_gradient for term in self.terms)
 
     def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
