@@ -22,9 +22,10 @@ Least = Annotated[int, Rule(least=0)]
 
 
 class BudgetForcing(Asking):
-    """Makes an agent continue a short thought, by appending "Wait", and cuts a long thought so that it answers.
+    """Extends short thoughts of an agent by appending "Wait"; cuts long thoughts, after which the agent must answer.
 
-    An agent that can continue its own text (``policy``) does so; any other agent receives its thoughts in the prompt.
+    An agent that can continue its own text (``policy``) does so; any other agent receives its thought so far in the
+    prompt.
 
     Args:
         agent: The agent that thinks: its name with options, or your own.

@@ -44,7 +44,7 @@ class MathToolEnv(ToolEnv):
     turn without a call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the
     budget ran out (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the
     environment's own machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the
-    episode). An episode is never both.
+    episode). An episode is never both ``terminated`` and ``truncated``.
 
     ## Information
     Deterministic, given the seed and the actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system``

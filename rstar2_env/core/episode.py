@@ -359,7 +359,7 @@ def _parent(value: Any) -> tuple[int, int]:
 
 
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
-"""The name of the field for each key of a record that is named differently from its field."""
+"""For each key of a record whose field has a name other than the key: the name of the field."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "group": read.number,
     "seed": read.or_none(read.number),

@@ -34,7 +34,7 @@ class Figure:
         denominator: Name of the count to divide by.
         label: Label of the figure in a summary; empty if summaries do not show it.
         unit: Unit of the figure; a ``share`` is a number from 0 to 1, shown in percent.
-        better: ``higher`` or ``lower`` if such a value is better; empty if neither is.
+        better: ``higher`` if higher values are better, ``lower`` if lower values are better; else empty.
         each_step: Whether training logs the figure at every step.
         meaning: Description of the figure: a noun phrase that ends with a full stop.
     """

@@ -54,7 +54,7 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _FEW = (None, *range(257))
-"""Allowed values of the numbers of processes and sessions that data may set."""
+"""Values that data may set for the numbers of processes and sessions."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),

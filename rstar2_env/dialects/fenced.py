@@ -68,7 +68,7 @@ class FencedDialect:
     name = "fenced"
     role = "user"
     stop: tuple[str, ...] = ("\n```\n", "```output")
-    """The first string ends a turn after its program; the second stops a model that begins to write a result itself."""
+    """The stop strings: the first ends a turn after a program; the second, if the model begins to write a result."""
 
     def __init__(
         self,

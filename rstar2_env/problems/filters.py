@@ -20,7 +20,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems.problem import Problem
 
 Condition: TypeAlias = Callable[[Problem], bool]
-"""Returns whether a problem is kept."""
+"""Function that returns whether a problem is kept."""
 
 _WRITTEN = re.compile(
     r"\s*(?P<len>len\()?\s*(?P<field>[\w.\-]+)\s*\)?\s*(?P<operator>==|!=|<=|>=|!~|~|<|>)\s*(?P<value>.*?)\s*",

@@ -41,7 +41,7 @@ from rstar2_env.wrappers.registry import read_wrappers
 
 TraceEnv: TypeAlias = "EnvSpec | gym.Env[str, str]"
 Dropped: TypeAlias = Callable[[Problem, str], None]
-"""Called with every dropped trace: its problem and the reason."""
+"""Function called for every dropped trace, with its problem and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

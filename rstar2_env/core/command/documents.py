@@ -16,7 +16,7 @@ from rstar2_env.core.errors import UnknownNameError
 ERRORS_PAGE = "troubleshooting"
 _HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
 _COMMENT = re.compile(r"(?<=[\d%])<!-- [\w.]+ -->|^<!-- (?:table [\w.]+|/table) -->\n{1,2}", re.MULTILINE)
-"""Pattern of a comment in a page that names the results file of a figure or a table (``tools/figures.py``)."""
+"""Pattern of an HTML comment with the name of the results file of a number or a table (see ``tools/figures.py``)."""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]*)\)")
 
 
@@ -90,12 +90,15 @@ def _section(text: str, page: str, section: str, others: Iterable[str]) -> str:
 
 
 def _anchor(title: str) -> str:
-    """Return the anchor of a heading, as the documents' site makes it."""
+    """Return the anchor of a heading, as the documentation site generates it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
 
 
 def _with_commands(text: str, page: str) -> str:
-    """Replace each link to a page with its text and the command that prints the page; remove figures' HTML comments."""
+    """Replace each link to a page with its text and the command that prints the page.
+
+    Comments that match ``_COMMENT`` are removed.
+    """
 
     def replaced(match: re.Match[str]) -> str:
         picture, label, target = match.groups()

@@ -39,7 +39,7 @@ KINDS = {
     "model": "a model",
     "logs": "the logs of servers",
 }
-"""Kinds of folders, and their names in messages."""
+"""The kinds of output folders, each with the name that messages use."""
 
 Location: TypeAlias = str | os.PathLike[str]
 

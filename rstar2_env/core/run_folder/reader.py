@@ -235,7 +235,7 @@ class Run:
         return inside(self.path, self.path / name)
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of one kind, without those of steps that a later resume from an earlier step dropped."""
+        """Return the events of one kind, except events of steps that a later resume from an earlier step dropped."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":
@@ -355,7 +355,7 @@ _VALUES: Mapping[str, _Rule] = {
     "outputs": (_is_mapping, "a mapping"),
     "seconds": (_is_number, "a number"),
 }
-"""Checks of the keys of events, whatever their kind; other keys may hold any value."""
+"""The check of each key that an event of any kind may have; keys not listed here may hold any value."""
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("path",),
     "saved": ("path",),

@@ -227,7 +227,7 @@ class RunWriter:
             partial.write_text(text, "utf-8")
 
     def _cut(self, last: int) -> None:
-        """Remove metrics, episodes and tokens of all steps after ``last``; if it is negative, also all events."""
+        """Remove metrics, episodes and tokens of all steps after ``last``; if ``last`` is negative, also all events."""
         events, figures = self.folder / EVENTS_FILE, self.folder / METRICS_FILE
         if last < 0:
             events.unlink(missing_ok=True)

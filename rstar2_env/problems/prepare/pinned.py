@@ -1,4 +1,4 @@
-"""Loads sources at the revision that a lock file names, and compares their content with it.
+"""Loads sources at the revision that a lock file names, and compares their content with the lock file's checksum.
 
 Nothing is downloaded unless ``download`` is set. If a source is missing, the error names the source, how to fetch it
 and the expected checksum. Covered: data sets of the Hub from a folder of copies, from the cache, or from the Hub
