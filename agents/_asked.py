@@ -234,7 +234,7 @@ class Asked:
         return Try(begun + more, agent)
 
     def length(self, text: str) -> int:
-        """Return the number of tokens in a text; if the inner agent has no method ``count_tokens``, of words."""
+        """Return the number of tokens in a text, or of its words if the inner agent has no ``count_tokens``."""
         count = getattr(self._first, "count_tokens", None)
         return int(count(text)) if count is not None else len(text.split())
 

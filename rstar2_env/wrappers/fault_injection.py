@@ -40,7 +40,7 @@ class Fault(StrEnum):
     WRONG_ORDER = "wrong_order"
     """The result of an earlier call of the episode arrives instead of this call's result."""
     LATENCY = "latency"
-    """The correct result, delayed."""
+    """The result is correct but delayed."""
 
 
 @dataclass(frozen=True, slots=True)

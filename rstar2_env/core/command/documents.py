@@ -1,7 +1,7 @@
 """Reads the documentation pages and their sections by topic, from a checkout or an installed wheel.
 
-A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or, without
-a page, a section of the page about errors (``options``). Not covered: the display (``rstar2_env.cli.help``).
+A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or, without a
+page, a section of the troubleshooting page (``options``). Not covered: the display (``rstar2_env.cli.help``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def error_sections() -> list[str]:
-    """Return the anchors of the error page's sections, which ``rstar2 help`` accepts without the name of the page."""
+    """Return the anchors of the troubleshooting page's sections; ``rstar2 help`` accepts them without the page."""
     text = (_folder() / f"{ERRORS_PAGE}.md").read_text("utf-8")
     return [_anchor(title) for _, level, title in _headings(text) if level > 1]
 

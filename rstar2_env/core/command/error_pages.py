@@ -1,8 +1,8 @@
 """Finds the section of docs/troubleshooting.md that explains an error.
 
 An exception class for one kind of mistake names its section itself; otherwise the section belongs to the part of the
-package that raised the error. Not covered: the message, which explains what was expected and what to do without the
-docs.
+package that raised the error. Not covered: the message, which must be sufficient without the docs: it states what was
+expected and how to fix it.
 """
 
 from __future__ import annotations

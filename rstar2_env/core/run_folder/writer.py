@@ -52,8 +52,8 @@ _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymn
 class RunWriter:
     """Writes the files of a run's folder; any thread may use it.
 
-    Each process of a run has one writer. The first process (rank 0) calls ``begin`` before any process writes. Only
-    this process writes metrics and events; every process writes its own episodes.
+    Each process of a run has one writer. The first process (rank 0) calls ``begin`` before any process writes. Only the
+    first process writes metrics and events; every process writes its own episodes.
 
     Args:
         folder: The run's folder; it is created.
@@ -151,7 +151,7 @@ class RunWriter:
         """Append groups of a training step, with the decision about each episode.
 
         Args:
-            step: The optimizer step that they were played for, from 1.
+            step: The optimizer step for which the groups were played, from 1.
             groups: All episodes of each group, selected or not.
             decisions: Decision about each episode, in the shape of ``groups``; ``None`` means that no episode was kept.
             extra: Function that returns further keys for the line of an episode.

@@ -99,7 +99,7 @@ class Meter:
             The cost of the reply; ``None`` if the endpoint does not report it and no prices are given.
 
         Raises:
-            ServiceError: There is a budget, and the endpoint does not report the tokens or the cost that it limits.
+            ServiceError: There is a budget of tokens or cost, and the endpoint does not report the tokens or the cost.
         """
         cost, tokens = self._cost(usage), usage.tokens
         if (self._limits.max_tokens is not None and tokens is None) or (
