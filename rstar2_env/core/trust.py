@@ -404,7 +404,7 @@ def _kind(place: str, value: Any) -> str | None:
 
 
 def _limit(name: str, value: Any) -> str | None:
-    """Describe a limit of programs that exceeds the highest that data may set; ``None`` otherwise."""
+    """Describe a limit of programs that exceeds the highest value that data may set; ``None`` otherwise."""
     most = HIGHEST_LIMITS.get(name)
     if most is None:
         return None

@@ -101,8 +101,9 @@ class FencedDialect:
         """Return every Python fence of the turn as a call, in order.
 
         A program ends at the first line that is a bare fence at least as long as the opening fence; to print such a
-        line, a program must open with a longer fence. An unclosed fence does not include the next fence. If there is no
-        Python fence, a stray fence at the end of the turn is returned as a malformed call.
+        line, a program must open with a longer fence. An unclosed fence does not include the next fence. If there is
+        neither a Python fence nor an answer, an ``output`` fence or a fence without a tag at the end of the turn is
+        returned as a malformed call.
         """
         blocks = _blocks(turn)
         calls = [self._call(block) for block in blocks if not block.output]

@@ -55,7 +55,7 @@ def read_topic(topic: str, *, others: Iterable[str] = ()) -> str:
 
 
 def _folder() -> Path:
-    """Return the folder of the pages: inside the package if it is installed, next to the package in a checkout."""
+    """Return the folder of the pages: inside the package in an installation, next to the package in a checkout."""
     package = Path(__file__).resolve().parents[2]
     return next((folder for folder in (package / "docs", package.parent / "docs") if folder.is_dir()), package / "docs")
 

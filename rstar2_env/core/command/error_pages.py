@@ -80,7 +80,7 @@ MODULES = {
 _SECTIONS = {"rstar2_env": "options"} | {
     f"rstar2_env.{name}": section for section, names in MODULES.items() for name in names
 }
-"""The section of each package and module; others use the section of the nearest package above them."""
+"""The section of each package and module; a module without an entry uses the nearest enclosing package's section."""
 
 
 _FOR_CALLERS = frozenset({"rstar2_env.core.files.given_path"})

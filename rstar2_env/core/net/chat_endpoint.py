@@ -22,7 +22,7 @@ from rstar2_env.core.telemetry import endpoint_span
 
 _NOT_FOUND = 404
 _NAMED = re.compile(r"\bmodel\b|model_not_found|\bresponse\b|\bresp_", re.IGNORECASE)
-"""Matches the text of a 404 answer whose cause is a missing model or earlier response, not a wrong address."""
+"""Matches the text of a 404 answer that means an unknown model or an unknown earlier response, not a wrong address."""
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
 

@@ -90,8 +90,8 @@ class RunWriter:
         """Begin a new run in the folder, or resume a run; in processes other than the first, do nothing.
 
         Resuming removes the data of all steps after ``resumed``. A new run removes the metrics, events, episodes and
-        tokens of an earlier run of its kind. A caller that wants to refuse this must check before (``check_folder``); a
-        caller that wants to remove all of the earlier run must begin the folder before (``begin_folder``).
+        tokens of an earlier run of its kind. A caller that wants to keep the earlier run must call ``check_folder``
+        first; a caller that wants to remove all files of the earlier run must call ``begin_folder`` first.
 
         Args:
             config: The options of the run, in a form that can be passed again.

@@ -24,7 +24,7 @@ class ChatLimits(CheckedOptions):
     """Limits on all requests of a process to one endpoint.
 
     Attributes:
-        in_flight: Maximum number of concurrent requests; without a limit (``None``), each worker can have one.
+        in_flight: Maximum number of concurrent requests; without a limit (``None``), one for each worker.
         requests_per_minute: Maximum number of requests per minute; they are sent at even intervals.
         tokens_per_minute: Maximum number of tokens read and written per minute, on average.
         max_tokens: Budget of tokens read and written, in total.
