@@ -1,8 +1,8 @@
 """Scorers, with which ``best_of_k`` rates turns: bundled scorers, found by name, and the user's own.
 
-A scorer receives an ``Asked``, which sends requests to the inner agent, and the question and the turn. It returns a
-number; larger is better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in
-the same way.
+A scorer is called with three arguments: an ``Asked``, which sends requests to the inner agent, the question, and the
+turn. It returns a number; larger is better. A user's own scorer is named ``./file.py:Name``: a function, or a class
+with callable instances.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class BestOfK(Asking):
         self._k, self._enough = k, enough
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the turn with the highest score; of several such turns, the first."""
+        """Return the turn with the highest score; on a tie, the first of the tied turns."""
         best, best_score = None, float("-inf")
         for one in self._asked.tries(observation, info, self._k):
             try:

@@ -57,7 +57,7 @@ class OpenAIChat:
     """
 
     incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
-    """Options that do not affect the turns; an evaluation may be resumed with other values."""
+    """Options that do not affect the turns; a resumed evaluation may have other values of these options."""
     determinism = "Requests contain a seed, unless seeded=false; few endpoints give equal replies for equal seeds."
 
     @checked

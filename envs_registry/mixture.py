@@ -170,7 +170,7 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def problem(self) -> Problem:
-        """The problem of the current episode, from the environment of its source."""
+        """The problem of the current episode, from the environment in which the episode is played."""
         problem: Problem = self._env.get_wrapper_attr("problem")
         return problem
 

@@ -1,4 +1,4 @@
-"""``tactic_router``: chooses between reasoning in words and programs. Reason in the Wild (arXiv 2406.13764).
+"""``tactic_router``: chooses between reasoning in words and writing programs. Reason in the Wild (arXiv 2406.13764).
 
 The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
 ``program_aided`` (words and a program). Each tactic runs at most once; its result is added to the prompt, and the model

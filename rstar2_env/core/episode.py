@@ -288,8 +288,8 @@ class Episode:
 
         Args:
             record: The result of ``record``, or its JSON parsed again. Files of earlier versions lack the keys
-                ``steps``, ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; they get their
-                defaults.
+                ``steps``, ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; the fields of these
+                keys then have their defaults.
             extra: Additional keys, which are ignored.
 
         Raises:
@@ -359,7 +359,7 @@ def _parent(value: Any) -> tuple[int, int]:
 
 
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
-"""The name of the field for each key of a record that is named differently from its field."""
+"""For each key of a record whose field has a name other than the key: the name of the field."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "group": read.number,
     "seed": read.or_none(read.number),
@@ -388,7 +388,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "usage": read.dict_of(read.decimal),
     "shown": read.text,
 }
-"""Like ``_READERS``, for keys that files of earlier versions lack: if a key is missing, its field gets the default."""
+"""For each key that files of earlier versions lack, the function that reads its value; the field has a default."""
 _ALL_READERS = {**_READERS, **_LATER}
 
 

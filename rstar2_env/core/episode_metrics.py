@@ -18,7 +18,7 @@ MetricSums: TypeAlias = Mapping[str, tuple[float, float]]
 is 0."""
 
 ENDS = ("answered", "no_answer", "turns", "tokens", "time", "terminated", "truncated", "unavailable", "cancelled")
-"""The values of ``Episode.end`` that training always counts; an environment may define further ones."""
+"""The values of ``Episode.end`` that training always counts; an environment may define further values."""
 CUT_ENDS = frozenset({"tokens", "turns", "time", "truncated"})
 """The values of ``Episode.end`` that mean that a budget was exhausted."""
 
@@ -34,7 +34,7 @@ class Figure:
         denominator: Name of the count to divide by.
         label: Label of the figure in a summary; empty if summaries do not show it.
         unit: Unit of the figure; a ``share`` is a number from 0 to 1, shown in percent.
-        better: ``higher`` or ``lower`` if such a value is better; empty if neither is.
+        better: ``higher`` if higher values are better, ``lower`` if lower values are better; else empty.
         each_step: Whether training logs the figure at every step.
         meaning: Description of the figure: a noun phrase that ends with a full stop.
     """

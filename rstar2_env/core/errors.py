@@ -87,7 +87,7 @@ class UnknownEnvError(UnknownNameError, UnregisteredEnv):
 
 
 class DuplicateNameError(Rstar2Error, ValueError):
-    """A name was registered twice with different contents."""
+    """A name was registered twice, for different objects."""
 
     section = "unknown-name"
 

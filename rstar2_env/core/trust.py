@@ -54,7 +54,7 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _FEW = (None, *range(257))
-"""Allowed values of the numbers of processes and sessions that data may set."""
+"""Values that data may set for the numbers of processes and sessions."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),
@@ -404,7 +404,7 @@ def _kind(place: str, value: Any) -> str | None:
 
 
 def _limit(name: str, value: Any) -> str | None:
-    """Describe a limit of programs that exceeds the highest that data may set; ``None`` otherwise."""
+    """Describe a limit of programs that exceeds the highest value that data may set; ``None`` otherwise."""
     most = HIGHEST_LIMITS.get(name)
     if most is None:
         return None

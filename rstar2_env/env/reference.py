@@ -32,7 +32,7 @@ def guesser_of(env: gym.Env[Any, Any]) -> Guesser | None:
 
 
 def playing(env: gym.Env[Any, Any]) -> Any:
-    """Return the unwrapped environment of the running episode; for a mixture, the environment that it drew."""
+    """Return the unwrapped environment of the running episode; for a mixture, the drawn environment."""
     own: Any = env.unwrapped
     inner = getattr(own, "playing", None)
     return own if inner is None else playing(inner)

@@ -33,7 +33,7 @@ def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The turn ends the episode.
+    """Result of a turn that ends the episode.
 
     Attributes:
         answer: The answer that was graded, or ``None``.
@@ -53,7 +53,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class GoesOn:
-    """The episode continues unless a budget is exhausted.
+    """Result of a turn after which the episode continues, unless a budget is exhausted.
 
     Attributes:
         text: The next observation.

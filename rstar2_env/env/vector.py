@@ -121,7 +121,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return env
 
     def _at_once(self, work: dict[int, Callable[[], None]]) -> None:
-        """Run a function for each sub-environment, in threads; if one fails, drop all results and raise its error."""
+        """Run a function for each sub-environment, in threads; after an error, drop all results and raise the error."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="rstar2-vector")
         futures: list[Future[None]] = [self._threads.submit(job) for job in work.values()]
@@ -219,7 +219,7 @@ def add_vector_forms(namespace: str = "rstar2") -> list[str]:
 
 
 def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
-    """Return the entry point of the id ``name``; each id needs its own, since Gymnasium does not pass the id."""
+    """Return the entry point of the id ``name``; each id needs its own entry point: Gymnasium does not pass the id."""
     if "-v" in name:
         return partial(make_threaded, name)
     raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")

@@ -26,7 +26,7 @@ class NamedSet:
         columns: Each field of a problem, mapped to the column from which it is read.
         config: The configuration on the Hub, if there are several.
         options: Further options of ``load_problems``: conditions, ``unique``, ``keep``.
-        licence: As the set's page states it.
+        licence: The licence that the set's page states.
         problems: Number of problems of each split, if it is known.
         doubts: Unconfirmed facts; empty if there are none.
     """

@@ -135,7 +135,7 @@ class LabelledSource:
 
     @property
     def split(self) -> str:
-        """The source's split."""
+        """The split of the other source."""
         return self.source.split
 
     def __getitem__(self, index: int, /) -> Problem:
@@ -157,7 +157,7 @@ class LabelledSource:
         return self._labelled(self.source.sample(rng))
 
     def with_split(self, split: str) -> LabelledSource:
-        """Another split of the source, under the same name."""
+        """Return another split of the other source, under the new name."""
         return LabelledSource(with_split(self.source, split), self.name)
 
     def _labelled(self, problem: Problem) -> Problem:

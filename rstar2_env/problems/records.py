@@ -20,7 +20,7 @@ FIELDS = ("id", "question", "answer", "source")
 _WORKED = re.compile(r"\n[ \t]*(####[ \t]*[-+$]?\d[\d,.]*%?)\s*\Z")
 """Matches the end of a worked solution of GSM8K, which is rejected as a gold answer: no short answer would equal it."""
 _LARGEST_EXPONENT = 400
-"""A number with a larger exponent is kept as written, since its digits could take gigabytes."""
+"""Largest exponent of a number that is written out; the digits of larger numbers could take gigabytes."""
 
 
 def as_problem(

@@ -131,7 +131,7 @@ class _Story:
             self._do(rng, "open", (a,), f"x={a}", a)
 
     def add(self, rng: np.random.Generator, kind: str) -> bool:
-        """Add an event of a kind ("gain", "loss", ...); return ``False`` if no event of that kind fits the value."""
+        """Add an event of a kind ("gain", "loss", ...); return ``False`` if none fits the value so far."""
         if kind in ("gain", "times"):
             a = _between(rng, 2, self.largest if kind == "gain" else 12)
             line, value = (f"x+={a}", self.value + a) if kind == "gain" else (f"x*={a}", self.value * a)

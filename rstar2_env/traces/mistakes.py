@@ -155,7 +155,7 @@ CALL_MISTAKES: Mapping[str, _CallMistake] = {
     "wrong_argument": _CallMistake(frozenset({ToolStatus.INVALID_ARGUMENTS}), in_call=_wrong_argument),
     "unknown_tool": _CallMistake(frozenset({ToolStatus.UNKNOWN_TOOL}), in_call=_unknown_tool),
 }
-"""The kinds of mistakes in a first call that fails, by name."""
+"""The kinds of mistakes in the first call of a trace, by name; each makes the call fail."""
 
 
 def _without_tags(answer: str) -> str | None:

@@ -1,8 +1,8 @@
 """Makes traces by rejection sampling: a model or an agent plays problems, and right episodes become traces.
 
-Problems are played in rounds: a round plays each problem once that does not have enough qualifying episodes yet.
-Therefore the same arguments give the same traces for any number of workers, if the player gives the same turns for the
-same seeds. All episodes are written to a file next to the traces, and a resumed run continues from this file. Covered:
+Problems are played in rounds: in each round, every problem without enough qualifying episodes is played once. Therefore
+the same arguments give the same traces for any number of workers, if the player gives the same turns for the same
+seeds. All episodes are written to a file next to the traces, and a resumed run continues from this file. Covered:
 budgets, resume, traces from worked solutions for the problems without a qualifying episode. Not covered: the conditions
 on an episode (``rstar2_env.traces.selection``), traces made only from worked solutions (``rstar2_env.traces.writer``).
 """
@@ -45,7 +45,10 @@ Worked: TypeAlias = Literal["none", "unsolved", "all"]
 """Problems that also get a trace from their worked solution: none, problems without a qualifying episode, or all."""
 
 TracesProgress: TypeAlias = Callable[[int, int, int], None]
-"""Called after every episode: episodes played, episodes up to the end of the round, and qualifying episodes."""
+"""Function called after every episode with three counts of episodes.
+
+The counts are: episodes played, episodes up to the end of the round, and qualifying episodes.
+"""
 
 
 @dataclass(frozen=True)

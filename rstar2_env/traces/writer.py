@@ -3,7 +3,7 @@
 A trace is a whole conversation. It is written from a problem's ``program``, its worked ``calculations``, as in GSM8K
 ("16-3-4=9"), or its ``expression``, and then replayed through a real environment, so its tool results are real.
 Deliberate mistakes can be added, each kind independently of the others, so that reinforcement learning has room to
-improve. A trace is dropped if its replay differs from the intention, above all if a trace with a right answer earns no
+improve. A trace is dropped if its replay differs from the plan, above all if a trace with a right answer earns no
 reward. Not covered: problems without a worked solution (``rstar2_env.traces.playing``), training (``rstar2 sft``).
 """
 
@@ -41,7 +41,7 @@ from rstar2_env.wrappers.registry import read_wrappers
 
 TraceEnv: TypeAlias = "EnvSpec | gym.Env[str, str]"
 Dropped: TypeAlias = Callable[[Problem, str], None]
-"""Called with every dropped trace: its problem and the reason."""
+"""Function called for every dropped trace, with its problem and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

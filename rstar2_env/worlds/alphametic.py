@@ -1,4 +1,4 @@
-"""Alphametics (``SEND + MORE = MONEY``): rules, a solver, random sums, answers. Not covered: other operations."""
+"""Alphametics (``SEND + MORE = MONEY``): rules, a solver, random sums, answers. Only addition is covered."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Fault(StrEnum):
     WRONG_ORDER = "wrong_order"
     """The result of an earlier call of the episode arrives instead of this call's result."""
     LATENCY = "latency"
-    """The correct result, delayed."""
+    """The result is correct but delayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
 
 
 class _Faults:
-    """The middleware: runs the call, then alters its result."""
+    """Middleware that runs a tool call, and alters its result if a fault is drawn for the call."""
 
     def __init__(self, chances: Mapping[Fault, float], seed: int, latency_s: float) -> None:
         self._chances, self._seed, self._latency_s = dict(chances), seed, latency_s

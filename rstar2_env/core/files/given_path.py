@@ -1,4 +1,4 @@
-"""``check_given``: raises an error if a path that a user gave does not exist, or is a file instead of a folder."""
+"""``check_given``: raises an error if a path from the user does not exist or is of the wrong kind (file or folder)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 def check_given(
     path: Path, expected: str, *, kind: Literal["file", "folder"] | None = None, option: str | None = None
 ) -> None:
-    """Check that a path exists, and has the right kind.
+    """Check that a path exists and is of the required kind.
 
     Args:
         path: The path that the user gave.

@@ -117,7 +117,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def blocking_client(*, timeout_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> httpx.Client:
-    """Return an httpx client for threads, with keep-alive, the environment's proxies and the system's certificates."""
+    """Return an httpx client for threads: keep-alive, proxies from environment variables, the system's certificates."""
     import httpx
 
     return httpx.Client(timeout=timeout_s, headers=dict(headers), verify=ssl.create_default_context())

@@ -1,8 +1,8 @@
 """The Ray cluster that all code in this process shares: joining, leaving, and selecting nodes.
 
-Covered: the use of an existing connection, or the creation of one that the last ``leave`` closes; the living nodes that
-have a resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and starting a cluster of
-several machines (``ray start``).
+Covered: the use of an existing connection; the creation of a connection, which the last ``leave`` closes; the living
+nodes that have a resource; an actor on a given node. Not covered: Ray's client protocol (``ray://``), and starting a
+cluster of several machines (``ray start``).
 """
 
 from __future__ import annotations

@@ -160,8 +160,8 @@ def progress(
     Args:
         doing: Name of the activity ("playing").
         total: Number of items, if known before the first report.
-        done: Number of items that an earlier run finished. ``None`` assumes that this run has finished one item at its
-            first report, and an earlier run all others.
+        done: Number of items that an earlier run finished. ``None``: at the first report, all finished items except one
+            count as items of an earlier run.
         show: Whether to show the activity and the activities within it; ``None`` shows them
             if the enclosing activity is shown, and hides them if there is none.
     """

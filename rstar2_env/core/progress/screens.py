@@ -105,7 +105,7 @@ class Bars:
 
 
 class NotebookCell:
-    """Display in a notebook: one output of the running cell shows the activities and the last lines."""
+    """Display in a notebook: one output of the running cell shows the activities and the last printed lines."""
 
     def __init__(self) -> None:
         from IPython import display

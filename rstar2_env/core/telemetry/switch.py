@@ -259,7 +259,7 @@ class _FirstFailure(logging.Handler):
     """Passes on only the first log message about sending, so that a dead collector does not fill the terminal.
 
     Attributes:
-        sending: Whether the providers are open; earlier messages are about the environment variables.
+        sending: Whether the providers are open; messages before that are about the environment variables.
         said: Whether sending has failed.
     """
 

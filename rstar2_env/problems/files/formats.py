@@ -289,4 +289,4 @@ READERS: Mapping[str, Callable[[Path, Columns], NumberedRecords]] = {
     "tsv": partial(separated_rows, delimiter="\t"),
     "parquet": parquet_rows,
 }
-"""Every format by its name."""
+"""The reader of each format, by the name of the format."""

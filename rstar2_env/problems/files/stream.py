@@ -34,7 +34,7 @@ class Table(Protocol):
         ...
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Return the place of record ``index`` (from 0), its number for a default id, and its renamed columns."""
+        """Return record ``index`` (from 0): place for messages, number for a default id, renamed columns."""
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:

@@ -116,7 +116,7 @@ def _call(text: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _value(node: ast.expr) -> Any:
-    """Parse a value without evaluating it; ``true``, ``false`` and ``null`` are JSON's."""
+    """Parse a value without evaluating it; ``true``, ``false`` and ``null`` are read as in JSON."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, (ast.List, ast.Tuple)):
