@@ -27,7 +27,8 @@ class Evidence:
         figures: The figures on which the observation is based, by name.
         episodes: Keys of up to three episodes that show the fault, for ``rstar2 view RUN --text --episode KEY``.
         severity: Severity of this observation; ``None`` means the severity of the check.
-        effects: Names of the checks whose faults this observation usually causes; ``None`` means those of the check.
+        effects: Names of the checks whose faults this observation usually causes; ``None`` means the effects of the
+            check.
         akin: Names of checks whose usual causes are usual causes of this observation too.
     """
 

@@ -341,7 +341,8 @@ def check_text_env(
     Raises:
         ConformanceError: The environment breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` contains a name that is not a check.
-        ConfigurationError: There is no seed, ``env`` has a wrong type, or options are given although it is not an id.
+        ConfigurationError: There is no seed, ``env`` has a wrong type, or options are given although ``env`` is not an
+            id.
     """
     what, harness = harness_for(env, seeds, actions, options)
     return run_checks(what, CHECKS, harness, skip=skip, after=harness.close)

@@ -29,7 +29,8 @@ class OptimalTokenBaseline(GroupAdvantage):
 
     The paper's B_t includes the episode's own reward, with a weight that depends on the episode's tokens; this biases
     the gradient. With ``baseline="others"``, B_t is the mean over the other episodes that have a t-th token, and 0 if
-    there are none; the gradient is unbiased. Groups with equal rewards then have advantages at the last positions.
+    there are none; the gradient is unbiased. Groups with equal rewards then have nonzero advantages at the last
+    positions.
 
     Args:
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes

@@ -118,8 +118,9 @@ class ImportanceWeights(Protocol):
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
         """Return the factor of the advantage of each chosen episode, or ``None`` to change no advantage.
 
-        If there are factors, the advantages are computed from all available episodes of the group, and then those of
-        the chosen episodes are multiplied. The method is called directly after the choice, in the same state.
+        If there are factors, the advantages are computed from all available episodes of the group, and each chosen
+        episode's advantage is then multiplied by its factor. The method is called directly after the choice, in the
+        same state.
 
         Args:
             group: The episodes of the group.

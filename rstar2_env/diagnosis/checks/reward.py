@@ -108,7 +108,7 @@ episode."""
 
 @dataclass(frozen=True, slots=True)
 class _Paid:
-    """How a group's rewards depend on the answer and on one format of ``FORMATS``.
+    """Dependence of a group's rewards on the answer and on one format of ``FORMATS``.
 
     Attributes:
         right: Mean reward of right minus that of wrong episodes, among those in the format; ``None`` without both.
@@ -149,7 +149,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
     """Return whether enough groups pay for a format, but not for a right answer in this format.
 
     Args:
-        groups: The groups, with how their rewards depend on the format.
+        groups: The groups, for one format.
         span: Largest minus smallest reward; differences of rewards are compared with shares of it.
     """
     compared = [one for one in groups if one.right is not None]
@@ -160,7 +160,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
 
 def _formats_alone(latest: Sequence[StepData], _: StepData) -> frozenset[str]:
-    """Return the formats that are paid regardless of the answer over the last ``n`` steps, for any ``n >= LEAST``."""
+    """Return the formats that are paid regardless of the answer over the last n steps, for some n >= ``LEAST``."""
     paid = [step.once("reward/paid", _paid) for step in latest]
     found: set[str] = set()
     for size in range(LEAST, len(paid) + 1):

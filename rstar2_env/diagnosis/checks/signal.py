@@ -11,12 +11,12 @@ from rstar2_env.diagnosis.spells import LEAST, Spell, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
 EQUAL = "equal"
-"""Reason for which groups with equal rewards have no signal, if it is unknown which of their episodes are right (logs
+"""Reason of a group without a signal whose rewards are equal, if it is unknown whether its episodes are right (in logs
 of other trainers)."""
 _ALMOST = 0.95
 _DIFFERING, _PART = 6, 0.25
-"""Smallest number of groups with different rewards that ``LEAST`` steps must have, and the smallest share of all groups
-that these must be, to judge the selector."""
+"""The selector is judged only if, over ``LEAST`` steps, at least ``_DIFFERING`` groups have different rewards, and they
+are at least the share ``_PART`` of all groups."""
 _WINDOW = 10
 _FEW, _VERY_FEW = 0.3, 0.2
 

@@ -16,8 +16,8 @@ if the mean over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or be
 start."""
 _FAILS, _FAILS_LOW, _CALLS = 0.9, 0.87, 5
 _RARE = 0.05
-"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool plays no part
-in the run, so that errors of its calls explain nothing."""
+"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool is so rare that
+errors of its calls explain nothing."""
 _DOMINATES = 0.5
 
 
