@@ -175,7 +175,7 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 
 
 def _signals(step: StepData) -> dict[str, float]:
-    """Return the number of groups whose rewards differ (``groups/signal``), and of the others by reason.
+    """Return the number of groups whose rewards differ (``groups/signal``), and of groups without a signal by reason.
 
     The result is {} if the step has no episodes.
     """

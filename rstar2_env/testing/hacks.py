@@ -1,4 +1,4 @@
-r"""Hacks: generates answers that should earn no reward, and counts the ones that a verifier or environment rewards.
+r"""Generates hacks, answers that should earn no reward, and counts the hacks that a verifier or environment rewards.
 
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)

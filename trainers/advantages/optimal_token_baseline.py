@@ -34,12 +34,12 @@ class OptimalTokenBaseline(GroupAdvantage):
 
     Args:
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
-            with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both
-            are equal.
+            with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools, the
+            two counts are equal.
         zero_tail: Whether the baseline is 0 at positions that only the longest episode reaches, as in verl, so that the
             advantage is the reward there; otherwise the baseline is the reward and the advantage is 0.
-        baseline: Episodes whose mean is subtracted: ``"all"`` of the group, as in the paper, or the ``"others"``, which
-            needs ``zero_tail``.
+        baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,
+            all except this episode, which needs ``zero_tail``.
     """
 
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})

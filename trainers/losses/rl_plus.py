@@ -26,7 +26,7 @@ class RlPlus(CheckedOptions):
     Args:
         gamma: Exponent of the exploration factor; the released code uses 0.5, and 0 disables it.
         low: See ``ppo_clip``; applies to the policy's own rows.
-        high: See ``ppo_clip``; ``None`` for both is the code's ``loss_remove_clip``.
+        high: See ``ppo_clip``; ``None`` for ``low`` and ``high`` is the code's ``loss_remove_clip``.
     """
 
     gamma: float = option(0.5, least=0)

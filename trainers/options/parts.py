@@ -199,7 +199,7 @@ def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Pa
 
 
 def typed_part(slot: str, part: Part) -> Part:
-    """Return a part with typed and checked options, and defaults for the others.
+    """Return a part with its options typed and checked, and with defaults for the options that are not set.
 
     Args:
         slot: The field of ``parts`` that names the part.

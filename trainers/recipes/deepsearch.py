@@ -5,8 +5,8 @@ KL term. The overlong penalty, which grows over the last quarter of the budget (
 the values of all tokens of an episode, as in the released code. The groups of a rollout are divided into eight
 optimizer steps. The paper trains on problems that the policy solves in at most one of four episodes: choose them with
 an evaluation, or with ``--set sampler=difficulty_pool``. Two differences: here, a group with equal outcomes has no
-advantage, and the value of an episode's last chunk passes through tanh like the others. The released code also limits
-the loss: ``--set loss.ppo_clip.dual=10``.
+advantage, and the value of an episode's last chunk passes through tanh like the values of all other chunks. The
+released code also limits the loss: ``--set loss.ppo_clip.dual=10``.
 """
 
 from ..base import TRAINERS, Recipe

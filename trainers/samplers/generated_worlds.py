@@ -53,7 +53,8 @@ class GeneratedWorlds(SavedAttributes):
             allowed only in a run of one process. ``None`` uses the rule.
         count: Number of configurations in a cycle; the paper uses 4.
         every: Rollouts in generated configurations, per cycle.
-        original: Rollouts in the worlds themselves, per cycle; the paper trains equally long in both.
+        original: Rollouts in the worlds themselves, per cycle; the paper trains as long in the original as in the
+            configurations.
         cycles: Number of cycles; the paper uses 4.
         low: Success rate below which a configuration becomes easier.
         high: Success rate above which a configuration becomes harder.

@@ -1,4 +1,4 @@
-"""``mopps``: predicts the difficulty of problems and plays those of medium difficulty (MoPPS, arXiv 2507.04632)."""
+"""``mopps``: plays problems whose predicted difficulty is medium (MoPPS, arXiv 2507.04632)."""
 
 # This module is longer than most parts because it reports figures and has a state for checkpoints.
 

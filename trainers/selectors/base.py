@@ -73,9 +73,9 @@ class Reasons(Protocol):
         - ``unavailable`` and ``cancelled``: the episode's end;
         - ``equal``: all rewards of the group are equal;
         - ``quota``: the quota of right or wrong episodes was full;
-        - ``penalty``: others had a lower penalty;
-        - ``order``: others with the same penalty come first in the group;
-        - ``draw``: others were drawn at random;
+        - ``penalty``: other episodes have a lower penalty;
+        - ``order``: chosen episodes with the same penalty come first in the group;
+        - ``draw``: other episodes were drawn at random;
         - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason;
         - ``rejected``: the group was rejected for another reason;
         - ``unselected``: other episodes of the group were chosen, for a reason that the selector does not report.

@@ -111,8 +111,10 @@ class _Paid:
     """Dependence of a group's rewards on the answer and on one format of ``FORMATS``.
 
     Attributes:
-        right: Mean reward of right minus that of wrong episodes, among those in the format; ``None`` without both.
-        formed: Mean reward of episodes in the format minus that of the others; ``None`` without both.
+        right: Mean reward of right episodes in the format minus the mean reward of wrong episodes in it; ``None`` if
+            there are no right or no wrong ones.
+        formed: Mean reward of episodes in the format minus the mean reward of all other episodes; ``None`` if no
+            episode or every episode is in the format.
     """
 
     right: float | None
@@ -120,7 +122,7 @@ class _Paid:
 
 
 def _difference(group: Sequence[EpisodeDigest], chosen: Callable[[EpisodeDigest], bool]) -> float | None:
-    """Return the mean reward of a group's chosen episodes minus that of its others; ``None`` without both."""
+    """Return the mean reward of chosen episodes minus that of all others; ``None`` if none or all are chosen."""
     own = [one.reward for one in group if chosen(one)]
     others = [one.reward for one in group if not chosen(one)]
     return fmean(own) - fmean(others) if own and others else None

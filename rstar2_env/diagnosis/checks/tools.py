@@ -1,4 +1,4 @@
-"""Checks for tool calls that the policy stopped making, that always fail, or that end with the same error."""
+"""Checks for tool calls that the policy stopped making, that fail too often, or that mostly end with one status."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _statuses(step: StepData) -> Counter[ToolStatus]:
 
 
 def _calling(step: StepData) -> tuple[int, int]:
-    """Return the number of a step's available episodes, and of those with a call."""
+    """Return the number of a step's available episodes, and the number of available episodes with a call."""
     played = [one for one in step.episodes if one.available]
     return len(played), sum(bool(one.statuses) for one in played)
 

@@ -23,7 +23,7 @@ _SIZE = 5
 
 
 def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
-    """Make ``Tokens`` of four rows, with padding, environment tokens among policy tokens, and advantages of both signs.
+    """Make ``Tokens`` of four rows, with padding, with environment tokens, and with positive and negative advantages.
 
     Args:
         seed: Seed of all random values.
