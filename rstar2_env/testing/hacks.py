@@ -78,8 +78,8 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
     A formula that is the gold answer itself, as in "Is it $P_1$ or $P_2$?", is not an echo.
 
     Args:
-        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``. If it has none, the text after
-            its last colon is used as the formula.
+        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``. If the question has no formula,
+            the text after its last colon is used as the formula.
         gold: The gold answer.
     """
     found = [next(part for part in match.groups() if part is not None) for match in _FORMULA.finditer(question)]

@@ -36,7 +36,7 @@ class Capo(CheckedOptions):
     Args:
         judge: Decides which steps are wrong: ``"statuses"``; a served language model,
             ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own class, ``./mine.py:Judge``.
-        vote: How several critiques are combined: ``"intersection"`` uses steps that all critiques name, ``"majority"``
+        vote: Combination of several critiques: ``"intersection"`` uses steps that all critiques name, ``"majority"``
             steps that more than half name; ``"average"`` weights each step by the share of critiques that name it.
         correct: C, the value of each token of a correct episode.
         penalty: P, the penalty on each token of a wrong step.

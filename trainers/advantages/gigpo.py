@@ -6,10 +6,10 @@ it is 0 for a turn with a unique anchor. With ``normalize``, A_E and A_S are div
 groups of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which
 states recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``.
 
-The means include the episode's own rewards. How many turns share a state depends on the policy's own choices, so A_S is
-biased. With ``baseline="others"``, both means are over the other episodes of the group, and 0 if no other episode has a
-turn in the state. With gamma 1, ``similarity=1`` and no penalty, the expected update is 1 + omega times the gradient;
-with a lower ``similarity``, later states of an episode can change the baseline of its earlier turns.
+The means include the episode's own rewards. The number of turns that share a state depends on the policy's own choices,
+so A_S is biased. With ``baseline="others"``, both means are over the other episodes of the group, and 0 if no other
+episode has a turn in the state. With gamma 1, ``similarity=1`` and no penalty, the expected update is 1 + omega times
+the gradient; with a lower ``similarity``, later states of an episode can change the baseline of its earlier turns.
 """
 
 # This module is longer than most parts because turns are matched to their anchors, exactly or by similarity.

@@ -1,4 +1,4 @@
-"""``guard``: acts when a figure leaves its bounds, such as the entropy or the KL to the reference model.
+"""``guard``: acts when a figure, such as the entropy or the KL to the reference model, leaves its bounds.
 
 If a policy collapses, its entropy goes to 0 and its KL diverges; the figures of a step show this long before the reward
 falls. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder and acts.

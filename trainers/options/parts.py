@@ -245,7 +245,7 @@ def _dotted(slot: str, part: Part) -> str:
 
 
 def _filled(part: Part, config: TrainConfig) -> Part:
-    """Fill in, from the options of the run, those that the part declares with ``FromRun`` and the user did not set."""
+    """Fill in a part's unset options that it declares with ``FromRun``, from the options of the run."""
     options = dict(part.options)
     for name, source in _sources(part).items():
         options[name] = attrgetter(source)(config)

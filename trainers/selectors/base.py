@@ -1,9 +1,9 @@
 """The protocol of selectors, which choose the episodes of a group to train on once their rewards are known.
 
-A selector is a function of the group and a random generator; it never reads text. If it chooses no episode, the group
-is rejected; if the run has refill rounds, the collector plays another group instead. A selector can have optional
-methods, each in a protocol of this module: to end a group early, to report reasons and numbers, and to adapt from step
-to step. In the last case, its state is saved in checkpoints (``state_dict`` and ``load_state_dict``).
+A selector is a function of the group and a random generator; it never reads the episodes' texts. If it chooses no
+episode, the group is rejected; if the run has refill rounds, the collector plays another group instead. A selector can
+have optional methods, each in a protocol of this module: to end a group early, to report reasons and numbers, and to
+adapt from step to step. In the last case, its state is saved in checkpoints (``state_dict`` and ``load_state_dict``).
 """
 
 from __future__ import annotations

@@ -124,11 +124,11 @@ class ResampleOnCorrect(CheckedOptions):
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in rStar2-Agent's
-            paper; ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code;
-            ``"weighted"`` draws like ``"sample"``, but compares each episode with all available episodes of its group,
-            and divides the episode's advantage by its probability of being kept. The expected update then equals the
-            expected update of training on all episodes: the preference for low penalties decides what is trained on,
-            but not what is learned.
+            paper; ``"rank"`` takes the successes with the lowest penalties, the earlier ones if penalties are equal, as
+            in the released code; ``"weighted"`` draws like ``"sample"``, but compares each episode with all available
+            episodes of its group, and divides the episode's advantage by its probability of being kept. The expected
+            update then equals the expected update of training on all episodes: the preference for low penalties decides
+            what is trained on, but not what is learned.
         minimum: Minimum number of successes and of failures to keep, if the group has that many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.

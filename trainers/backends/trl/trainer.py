@@ -55,7 +55,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     Args:
         collector: Collects the rows of each rollout; may be set later, before training begins.
         objective: The loss.
-        shape: How rows are divided into optimizer steps and micro-batches.
+        shape: Division of rows into optimizer steps and micro-batches.
         reference: The reference model; required if a term of the loss needs it.
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.
@@ -241,8 +241,8 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     def _store_old(self, pending: PendingRows) -> None:
         """Compute and store the values under the weights that sampled the rollout; call it before any update.
 
-        They are the log-probabilities of the rows of all updates but the first, which computes its own, and the
-        embeddings of all rows, if a term needs them.
+        The values are the log-probabilities of the rows of all updates except the first one, which computes them
+        itself, and the embeddings of all rows if a term needs embeddings.
         """
         every = range(len(pending.rows))
 
