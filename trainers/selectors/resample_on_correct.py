@@ -30,9 +30,10 @@ DELTA = 0.01
 def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tuple[int, int]:
     """Return the numbers of successes and failures to keep, in proportion to their shares of the group.
 
-    Both counts are scaled by ``keep / n`` and rounded half to even. Each is then raised to ``minimum``, or to the
-    number of its episodes if there are fewer. If the sum exceeds ``keep``, the larger quota is reduced; if the sum is
-    less than ``keep``, the smaller quota is increased.
+    The number of successes and the number of failures are multiplied by ``keep / (positives + negatives)`` and rounded
+    (half to even). Each quota is then raised to ``minimum``, or to the number of such episodes if there are fewer. If
+    the sum exceeds ``keep``, the larger quota is reduced; if the sum is less than ``keep``, the smaller quota is
+    increased.
 
     Args:
         positives: Number of episodes with a right answer (successes).

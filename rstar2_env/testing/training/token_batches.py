@@ -27,7 +27,7 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
 
     Args:
         seed: Seed of all random values.
-        needs: Tensors to include in addition to the usual tensors; ``None`` includes all.
+        needs: Tensors to include in addition to the tensors that every term gets; ``None`` includes all.
         on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
     tokens = importlib.import_module("rstar2_env.trainers.losses.tokens").Tokens

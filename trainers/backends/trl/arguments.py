@@ -49,7 +49,7 @@ def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
 
 
 _Trainer: Any = Trainer
-"""``Trainer`` without type information, as TRL's trainers have none, so that subclasses may change types of methods."""
+"""``Trainer`` without type information, as in TRL's trainers, so that subclasses may change types of methods."""
 
 
 class WarmsUp(_Trainer):

@@ -230,7 +230,7 @@ def hidden_size(options: ModelOptions) -> int:
 
 
 def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
-    """Return the maximum number of tokens of a pass on a CPU, which keeps ``CPU_PASS_BYTES`` of activations.
+    """Return the number of tokens for which a pass on a CPU keeps ``CPU_PASS_BYTES`` of activations.
 
     Args:
         policy: The policy.
