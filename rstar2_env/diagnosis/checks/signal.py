@@ -22,7 +22,7 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return for each step its number, the counts of groups without a signal by reason, and of groups with one.
+    """Return each step's number, its counts of groups without a signal by reason, and its count of groups with one.
 
     A group has a signal if not all of its advantages are 0. The log of another trainer gives shares instead of counts.
     """
