@@ -1,4 +1,4 @@
-"""Checks for tool calls that the policy stopped making, that fail too often, or that mostly end with one status."""
+"""Checks for tool calls that the policy stopped making, that nearly all fail, or that mostly fail with one status."""
 
 from __future__ import annotations
 
