@@ -61,7 +61,7 @@ _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
 _MOST_HEAD = 1 << 26
 _EXPECTED = "expected the folder of a run, or the log of another trainer, as JSON lines with a whole number 'step'"
 _GRADED = "graded"
-"""Key in ``EpisodeEntry.more``: whether it is known that the episode is right or wrong."""
+"""Key in ``EpisodeEntry.more`` of a boolean: whether it is known if the episode is right."""
 
 
 def is_foreign(path: Path) -> bool:
@@ -175,7 +175,7 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 
 
 def _signals(step: StepData) -> dict[str, float]:
-    """Return the number of groups whose rewards differ (``groups/signal``), and of the others by reason.
+    """Return the number of groups whose rewards differ (``groups/signal``), and of groups without a signal by reason.
 
     The result is {} if the step has no episodes.
     """

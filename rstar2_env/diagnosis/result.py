@@ -31,7 +31,8 @@ class Finding:
         cause: The usual cause of the fault.
         change: Remedies, as options and commands that can be typed.
         otherwise: Other explanations of the observation.
-        caused_by: Names of the checks whose findings of the same run usually cause this fault, in the findings' order.
+        caused_by: Names of checks with findings in this run that usually cause this fault, in the order of the
+            findings.
     """
 
     check: str

@@ -28,7 +28,8 @@ RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
     "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
     "HELD_OUT": lambda run: run.option("eval.env_options.problems"),
 }
-"""For each other placeholder word, a function that returns its replacement from the run's record, or ``None``."""
+"""For each word that is not in ``VALUES``, a function that returns its replacement from the run's record, or ``None``.
+"""
 _RECORDED_WORD = re.compile(rf"(?<=[ =])({'|'.join(RECORDED)})(?= |$)")
 
 
@@ -80,7 +81,7 @@ def _equal(name: str, text: str, run: RunRecord) -> bool:
 
 
 def _recorded(run: RunRecord, name: str) -> Any:
-    """Return an option's value in a run, from its options, those of its environment, or its parts; or ``None``."""
+    """Return an option's value in a run: from the options of the run, its environment or its parts; or ``None``."""
     if name.startswith("env."):
         value = run.option(name)
         return run.option(f"rollout.env_options.{name.removeprefix('env.')}") if value is None else value

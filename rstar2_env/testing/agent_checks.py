@@ -57,7 +57,7 @@ class AgentHarness(MadeEnvs):
         return self.keep(self.make_env())
 
     def start(self, agent: AnyAgent, env: TextEnv, seed: int) -> tuple[str, dict[str, Any]]:
-        """Begin an episode of the environment and of the agent.
+        """Begin an episode: reset the environment and the agent.
 
         Args:
             agent: The agent under test.

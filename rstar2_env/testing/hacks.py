@@ -1,4 +1,4 @@
-r"""Hacks: generates answers that should earn no reward, and counts the ones that a verifier or environment rewards.
+r"""Generates hacks, answers that should earn no reward, and counts the hacks that a verifier or environment rewards.
 
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)
@@ -78,8 +78,8 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
     A formula that is the gold answer itself, as in "Is it $P_1$ or $P_2$?", is not an echo.
 
     Args:
-        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``. If it has none, the text after
-            its last colon is used as the formula.
+        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``. If the question has no formula,
+            the text after its last colon is used as the formula.
         gold: The gold answer.
     """
     found = [next(part for part in match.groups() if part is not None) for match in _FORMULA.finditer(question)]

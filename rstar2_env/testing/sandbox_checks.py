@@ -151,7 +151,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """Check that random draws are equal for equal seeds and differ for others; hashes must be equal for all seeds."""
+    """Check that equal seeds give equal draws, different seeds different draws, and all seeds the same hashes."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed gave different random numbers: {first!r} and {again!r}")

@@ -49,7 +49,7 @@ class WrapperHarness(MadeEnvs):
             yield name, Harness(bare, self.seeds, ()), Harness(wrapped, self.seeds, ())
 
     def wrapped(self, env: TextEnv) -> TextEnv:
-        """Put the wrapper around an environment; ``close`` closes both."""
+        """Put the wrapper around an environment; the harness's ``close`` closes wrapper and environment."""
         return self.keep(self.wrap(self.keep(env)))
 
     def results(self) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:

@@ -32,7 +32,7 @@ _PUBLISH_S = 2.0
 
 @dataclass(slots=True)
 class FollowedRun:
-    """How far a run has been read and indexed.
+    """Progress of reading and indexing a run.
 
     Attributes:
         facts: Reader of the run's small files: options, metrics, events.

@@ -19,7 +19,7 @@ class Dro(Anchored, CheckedOptions):
     moved, so rows can be trained on many times without choosing a bound. The term also acts on rows with advantage
     zero, so such rows are not skipped, and no correction is applied. In the paper, the ratio is to a reference model,
     and a learned value function is subtracted from the reward. In Tinker, the ratio is to the engine's probabilities,
-    in verl to the trainer's (``anchor=old``); both use the advantage as A.
+    in verl to the trainer's (``anchor=old``); Tinker and verl use the advantage as A.
 
     Args:
         beta: Weight of the squared log-ratio; 0.05 is Tinker's value, verl has no default.

@@ -61,9 +61,9 @@ class RunOptions:
         sharding: State that is divided among processes: ``"none"`` divides nothing; ``"fsdp2"`` weights, gradients and
             the optimizer's state (torch's ``fully_shard``); ``"zero2"`` gradients and the optimizer's state,
             ``"zero3"`` weights as well (DeepSpeed). ``None`` uses accelerate's configuration, or else ``"none"``.
-        export_dtype: Precision of the exports ``best`` and ``final`` of a whole model; checkpoints stay in float32.
-            ``"auto"`` is the precision in which the run computes and its engine plays. A run that trains the export
-            further needs ``"float32"``, the default of a pipeline's stage. Adapters stay in float32 with ``"auto"``.
+        export_dtype: Precision of the exports ``best`` and ``final``; checkpoints stay in float32. ``"auto"`` is
+            bfloat16 if the run computes in bfloat16 and trains all weights, and otherwise float32. A run that trains
+            the export further needs ``"float32"``, the default of a pipeline's stage.
         report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
         log_every: Steps between logged metrics.
         keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.

@@ -2,7 +2,7 @@
 
 The advantage is the reward minus the group's mean, divided by the batch's standard deviation; the loss is a mean over
 tokens. The deviation is computed from the raw rewards, or with ``advantage.of=centred`` from the centred rewards; the
-paper allows both readings. Ratios are clipped at 0.2 on both sides; there is no KL term. The paper samples with
+paper allows both readings. Ratios are clipped to the range from 0.8 to 1.2; there is no KL term. The paper samples with
 temperature 0.99, ``top_p=0.99`` and ``top_k=100``.
 """
 

@@ -213,7 +213,7 @@ class RuleDesigner:
 
 
 class ModelDesigner:
-    """Asks a model for configurations; ``rule`` adds those that are missing from the reply.
+    """Asks a model for configurations; ``rule`` adds the configurations that the reply lacks.
 
     Args:
         space: The worlds and their options.

@@ -1,7 +1,8 @@
 """``unsolved``: excludes problems that the policy always solves (rStar2-Agent, arXiv 2508.20722).
 
 Stage 3 of the paper (section 4.3) starts after step 385 with the problems that the latest policy did not solve in all
-of 8 episodes: 17.3K of 42K. Problems are excluded once; the others are drawn in shuffled passes, each equally often.
+of 8 episodes: 17.3K of 42K. Problems are excluded once; the remaining problems are drawn in shuffled passes, each
+equally often.
 """
 
 # This module is longer than most parts because it reports figures and has a state for checkpoints.

@@ -30,9 +30,10 @@ DELTA = 0.01
 def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tuple[int, int]:
     """Return the numbers of successes and failures to keep, in proportion to their shares of the group.
 
-    Both counts are scaled by ``keep / n`` and rounded half to even. Each is then raised to ``minimum``, or to the
-    number of its episodes if there are fewer. If the sum exceeds ``keep``, the larger quota is reduced; if the sum is
-    less than ``keep``, the smaller quota is increased.
+    The number of successes and the number of failures are multiplied by ``keep / (positives + negatives)`` and rounded
+    (half to even). Each quota is then raised to ``minimum``, or to the number of such episodes if there are fewer. If
+    the sum exceeds ``keep``, the larger quota is reduced; if the sum is less than ``keep``, the smaller quota is
+    increased.
 
     Args:
         positives: Number of episodes with a right answer (successes).
@@ -124,11 +125,11 @@ class ResampleOnCorrect(CheckedOptions):
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in rStar2-Agent's
-            paper; ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code;
-            ``"weighted"`` draws like ``"sample"``, but compares each episode with all available episodes of its
-            group, and divides the episode's advantage by its probability of being kept. The expected update is then
-            that of training on all episodes: the preference for low penalties decides what is trained on, but not what
-            is learned.
+            paper; ``"rank"`` takes the successes with the lowest penalties, the earlier ones if penalties are equal, as
+            in the released code; ``"weighted"`` draws like ``"sample"``, but compares each episode with all available
+            episodes of its group, and divides the episode's advantage by its probability of being kept. The expected
+            update then equals the expected update of training on all episodes: the preference for low penalties decides
+            what is trained on, but not what is learned.
         minimum: Minimum number of successes and of failures to keep, if the group has that many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.

@@ -17,7 +17,7 @@ class _Part:
 
     Attributes:
         values: The distinct values of the component.
-        first: Its value in the first episode; 0 if no episode has it.
+        first: Value of the component in the first episode that has it; 0 if no episode has it.
         correct: The distinct values of ``correct`` among the episodes that have the component.
         episodes: Number of episodes that have the component.
         keys: Keys of the first few of these episodes.

@@ -36,7 +36,7 @@ def _nan(run: RunRecord) -> Evidence | None:
 
 
 def _differ(step: StepData) -> bool:
-    """Return whether the kept episodes of any group differ in their rewards, which should give them an advantage."""
+    """Return whether a group has kept episodes with different rewards, which should give them an advantage."""
     return any(len({one.reward for one in group if one.kept}) > 1 for group in step.groups())
 
 

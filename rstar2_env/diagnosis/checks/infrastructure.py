@@ -52,7 +52,7 @@ def fault_rate(run: RunRecord) -> float:
 
 
 def _calls(step: StepData) -> dict[int, tuple[int, int]]:
-    """Return, by process, the number of a step's calls, and how many of them are labelled as injected."""
+    """Return, by process, the number of a step's calls, and the number of calls that are labelled as injected."""
     found: dict[int, tuple[int, int]] = {}
     for one in step.episodes:
         calls, labelled = found.get(one.rank, (0, 0))

@@ -12,7 +12,7 @@ from rstar2_env.diagnosis.spells import LEAST, spell
 _FAR, _TIMES, _BACK = 0.5, 2.0, 10
 _LEVEL, _LARGE = 0.02, 10.0
 """Smallest level to which ``kl`` is compared, and the multiple of the level above which ``kl`` is reported: within ten
-steps, a run that learns may double its distance, but does not multiply it by 10."""
+steps, a run that learns may double its ``kl``, but does not multiply it by 10."""
 _LEAST, _MOST = 5, 0.7
 """Number of steps that a finding needs, and the share of these steps at which the rule must hold. ``kl`` is the mean of
 exp(-d) - 1 + d over the tokens of a step, where d is the policy's log-probability of a token minus the reference
@@ -30,7 +30,7 @@ def _earlier(points: Sequence[FigurePoint], at: int) -> float:
 
 
 def _away(value: float, before: float) -> bool:
-    """Return whether a value is far from the reference model, and much farther than before."""
+    """Return whether a value of ``kl`` is large, and much larger than the earlier level ``before``."""
     far = value > _FAR and value > min(_TIMES * before, 10 * _FAR)
     return far or value > _LARGE * max(_LEVEL, before)
 

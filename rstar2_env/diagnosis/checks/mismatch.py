@@ -9,11 +9,11 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import LEAST, rank_trend, spell, start_level
 
 _FAR = 0.1
-"""Largest difference in nats that a precision can explain: the tolerance of a weight sync in the lowest, bfloat16."""
+"""Largest difference in nats that rounding can explain: the tolerance of a weight sync in bfloat16."""
 _STALE, _LEAST, _TIMES, _GROWTH, _STEPS = 0.02, 5e-4, 20.0, 3.0, 5
 _RECENT, _TREND, _HIGHER = 30, 1.9, 1.2
-"""Number of latest steps in which the difference must rise, the rise in standard deviations of ``rank_trend``, and the
-factor by which it must rise: differences of a new precision reach their level at once."""
+"""The difference counts as rising if, over at most ``_RECENT`` latest steps, its ``rank_trend`` is at least ``_TREND``
+and it grows at least by the factor ``_HIGHER``. A difference that rounding causes has its full size at once."""
 _DEEPER = 2.0
 
 

@@ -108,11 +108,13 @@ episode."""
 
 @dataclass(frozen=True, slots=True)
 class _Paid:
-    """How a group's rewards depend on the answer and on one format of ``FORMATS``.
+    """Dependence of a group's rewards on the answer and on one format of ``FORMATS``.
 
     Attributes:
-        right: Mean reward of right minus that of wrong episodes, among those in the format; ``None`` without both.
-        formed: Mean reward of episodes in the format minus that of the others; ``None`` without both.
+        right: Mean reward of right episodes in the format minus the mean reward of wrong episodes in it; ``None`` if
+            there are no right or no wrong ones.
+        formed: Mean reward of episodes in the format minus the mean reward of all other episodes; ``None`` if no
+            episode or every episode is in the format.
     """
 
     right: float | None
@@ -120,7 +122,7 @@ class _Paid:
 
 
 def _difference(group: Sequence[EpisodeDigest], chosen: Callable[[EpisodeDigest], bool]) -> float | None:
-    """Return the mean reward of a group's chosen episodes minus that of its others; ``None`` without both."""
+    """Return the mean reward of chosen episodes minus that of all others; ``None`` if none or all are chosen."""
     own = [one.reward for one in group if chosen(one)]
     others = [one.reward for one in group if not chosen(one)]
     return fmean(own) - fmean(others) if own and others else None
@@ -149,7 +151,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
     """Return whether enough groups pay for a format, but not for a right answer in this format.
 
     Args:
-        groups: The groups, with how their rewards depend on the format.
+        groups: The groups, for one format.
         span: Largest minus smallest reward; differences of rewards are compared with shares of it.
     """
     compared = [one for one in groups if one.right is not None]
@@ -160,7 +162,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
 
 def _formats_alone(latest: Sequence[StepData], _: StepData) -> frozenset[str]:
-    """Return the formats that are paid regardless of the answer over the last ``n`` steps, for any ``n >= LEAST``."""
+    """Return the formats that are paid regardless of the answer over the last n steps, for some n >= ``LEAST``."""
     paid = [step.once("reward/paid", _paid) for step in latest]
     found: set[str] = set()
     for size in range(LEAST, len(paid) + 1):

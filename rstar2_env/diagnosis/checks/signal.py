@@ -11,18 +11,18 @@ from rstar2_env.diagnosis.spells import LEAST, Spell, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
 EQUAL = "equal"
-"""Reason for which groups with equal rewards have no signal, if it is unknown which of their episodes are right (logs
+"""Reason of a group without a signal whose rewards are equal, if it is unknown whether its episodes are right (in logs
 of other trainers)."""
 _ALMOST = 0.95
 _DIFFERING, _PART = 6, 0.25
-"""Smallest number of groups with different rewards that ``LEAST`` steps must have, and the smallest share of all groups
-that these must be, to judge the selector."""
+"""The selector is judged only if, over ``LEAST`` steps, at least ``_DIFFERING`` groups have different rewards, and they
+are at least the share ``_PART`` of all groups."""
 _WINDOW = 10
 _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return for each step its number, the counts of groups without a signal by reason, and the count of the others.
+    """Return each step's number, its counts of groups without a signal by reason, and its count of groups with one.
 
     A group has a signal if not all of its advantages are 0. The log of another trainer gives shares instead of counts.
     """

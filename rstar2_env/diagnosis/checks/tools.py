@@ -1,4 +1,4 @@
-"""Checks for tool calls that the policy stopped making, that always fail, or that end with the same error."""
+"""Checks for tool calls that the policy stopped making, that nearly all fail, or that mostly fail with one status."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if the mean over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or be
 start."""
 _FAILS, _FAILS_LOW, _CALLS = 0.9, 0.87, 5
 _RARE = 0.05
-"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool plays no part
-in the run, so that errors of its calls explain nothing."""
+"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool is so rare that
+errors of its calls explain nothing."""
 _DOMINATES = 0.5
 
 
@@ -48,7 +48,7 @@ def _statuses(step: StepData) -> Counter[ToolStatus]:
 
 
 def _calling(step: StepData) -> tuple[int, int]:
-    """Return the number of a step's available episodes, and of those with a call."""
+    """Return the number of a step's available episodes, and the number of available episodes with a call."""
     played = [one for one in step.episodes if one.available]
     return len(played), sum(bool(one.statuses) for one in played)
 

@@ -39,7 +39,7 @@ class PlainPlay:
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """Return a random generator of one group; each sequence of integers ``words`` gives another generator."""
+        """Return a random generator of one group; different integers ``words`` give different generators."""
         return np.random.default_rng([self._seed, group, *words, 5])
 
     async def episode(

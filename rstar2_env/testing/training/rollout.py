@@ -88,7 +88,7 @@ def repeats(harness: RolloutHarness) -> None:
 
 
 def failures(harness: RolloutHarness) -> None:
-    """Check that ``unavailable`` episodes are returned like others, and do not stop the rollout."""
+    """Check that ``unavailable`` episodes are returned like all other episodes, and do not stop the rollout."""
     for failing in ([(0, 0)], [(1, member) for member in range(64)]):
         found = harness.play(PlainPlay(failing=failing), harness.starts())
         require(len(found) == _GROUPS, "if some episodes are unavailable, it does not return all groups")

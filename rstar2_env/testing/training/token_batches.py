@@ -23,11 +23,11 @@ _SIZE = 5
 
 
 def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
-    """Make ``Tokens`` of four rows, with padding, environment tokens among policy tokens, and advantages of both signs.
+    """Make ``Tokens`` of four rows, with padding, with environment tokens, and with positive and negative advantages.
 
     Args:
         seed: Seed of all random values.
-        needs: Tensors to include in addition to the usual tensors; ``None`` includes all.
+        needs: Tensors to include in addition to the tensors that every term gets; ``None`` includes all.
         on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
     tokens = importlib.import_module("rstar2_env.trainers.losses.tokens").Tokens

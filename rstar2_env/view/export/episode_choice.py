@@ -17,7 +17,8 @@ _GOLDEN = 0.618
 def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tuple[list[int], str]:
     """Choose the episodes of a run to export.
 
-    Half of the places are for held-out episodes, half for training episodes; unused places go to the other half.
+    Half of the chosen episodes are held-out episodes, half are training episodes; if there are too few of one kind,
+    more of the other kind are chosen.
 
     Args:
         index: Index of the run.

@@ -98,7 +98,7 @@ def _inside(static: Path, name: str) -> str:
 
 
 def _replaced(pattern: re.Pattern[str], by: str, page: str) -> str:
-    """Replace the first match and remove all others; ``by`` is inserted literally."""
+    """Replace the first match and remove all other matches; ``by`` is inserted literally."""
     first = pattern.search(page)
     if first is None:
         return page

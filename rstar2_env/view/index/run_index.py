@@ -147,7 +147,7 @@ class RunIndex(Closing):
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Within the block, use a connection that no other thread uses, so that a long query does not delay others."""
+        """Within the block, use a connection that no other thread uses, so that a long query delays no other query."""
         with self._places, self._reader() as db:
             yield db
 

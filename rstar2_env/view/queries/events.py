@@ -11,7 +11,7 @@ from rstar2_env.view.index.episode_columns import as_int
 _COMMON = frozenset({"event", "time", "step", "versions", "files"})
 """Keys that the details of an event omit.
 
-They are the keys that have their own columns, the package versions (see the model card) and the digests of files.
+``event``, ``time`` and ``step`` have their own columns; the model card shows the package versions.
 """
 _EVALUATION = ("pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes")
 """Figures of an evaluation that its event shows, in order."""

@@ -143,9 +143,9 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
     """Count training episodes that may have earned their reward without solving the problem.
 
     Returns:
-        ``reward``: the mean reward of correct episodes, ``None`` without any; ``wrong``: the number of wrong episodes;
-        ``rewarded``: the number of wrong episodes whose reward is at least that mean; ``correct``: the number of
-        correct episodes; ``without_calls``: the number of correct episodes without calls, ``None`` if no episode has
+        ``reward``: the mean reward of correct episodes, ``None`` if there are none; ``wrong``: the number of wrong
+        episodes; ``rewarded``: the number of wrong episodes whose reward is at least that mean; ``correct``: the number
+        of correct episodes; ``without_calls``: the number of correct episodes without calls, ``None`` if no episode has
         calls.
     """
     counts = "sum(correct), sum(NOT correct), sum(correct AND calls = 0), max(calls)"

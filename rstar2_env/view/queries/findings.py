@@ -68,8 +68,8 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
 
     Returns:
         ``summary``, ``step`` (the last examined step), ``findings``, ``silent`` (checks that found nothing) and
-        ``not_recorded`` (data that other checks lack), as in ``rstar2 diagnose --json``; ``failed``: the reason why
-        the run cannot be diagnosed, or empty.
+        ``not_recorded`` (checks that could not decide, with the data that they lack), as in ``rstar2 diagnose --json``;
+        ``failed``: the reason why the run cannot be diagnosed, or empty.
     """
     try:
         record = read_folder(path)
@@ -130,7 +130,7 @@ class ChildProcess:
                 return
 
     def check_open(self, name: str) -> None:
-        """Raise ``ChildProcessError`` for a run if this object was closed."""
+        """Raise ``ChildProcessError``, with the name of a run in its message, if this object was closed."""
         if self._closed.is_set():
             raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
 
@@ -170,7 +170,7 @@ class ChildProcess:
 
 
 class _FailedError(Exception):
-    """Raised inside ``stored`` with the result of a failed diagnosis, so that this result is not stored."""
+    """Passes the result of a failed diagnosis through the cache of findings, which then does not store the result."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         self.answer = answer

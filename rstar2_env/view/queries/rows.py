@@ -113,7 +113,8 @@ def _heads(db: sqlite3.Connection) -> dict[str, int]:
 def _shared(least: str, most: str) -> int:
     """Return the length of the prefix that all strings share, given the first and the last of them in sorted order.
 
-    Only whole lines, sentences and headings such as "Problem: " count, so that the rest begins with a word.
+    Only whole lines, sentences and headings such as "Problem: " count, so that the rest of the question begins with a
+    word.
     """
     length = next((at for at, (first, last) in enumerate(zip(least, most, strict=False)) if first != last), 0)
     return max((found.end() for found in _ENDS.finditer(least[:length])), default=0)

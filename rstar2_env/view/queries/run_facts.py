@@ -36,7 +36,7 @@ MOST_BYTES = 16 << 20
 _ENDS = frozenset({"finished", "interrupted", "failed"})
 """Names of the events that end a run, which are also states of the run."""
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
-"""Options, such as seeds and paths, in which runs that are drawn as one band may differ; see ``group_of``."""
+"""Options, such as seeds and paths, that may differ between runs that are drawn as one band; see ``group_of``."""
 
 
 class RunFacts:

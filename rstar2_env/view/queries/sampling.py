@@ -17,7 +17,7 @@ _HARDEST = 50
 _STATES = 3
 """Number of newest checkpoints whose sampler state is returned."""
 _GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
-"""Name of the groups that each kind of problem has: all correct (easy), mixed (middle), or all wrong (hard)."""
+"""For each difficulty of a problem, the kind of group that defines it: all correct, mixed, or all wrong."""
 _LONG = 50
 """Maximum number of returned entries of a list or mapping in a sampler state."""
 
@@ -111,7 +111,7 @@ def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _state(index: RunIndex, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the sampler's state in the checkpoint of an event, with long lists cut; ``None`` if it was deleted."""
+    """Return the sampler's state, with long lists cut, in the checkpoint of an event; ``None`` if there is none."""
     name = event.get("sampler")
     if not isinstance(name, str):
         return None

@@ -39,7 +39,7 @@ def read_file(file: Path, episode: int | None = None) -> dict[str, Any]:
         ``heading`` and ``episode``, or ``file``, ``summary`` and ``notes``.
 
     Raises:
-        ConfigurationError: The file cannot be read, or does not contain the episode or any episode.
+        ConfigurationError: The file cannot be read, contains no episode, or does not contain the selected episode.
     """
     notes: list[str] = []
     if episode is not None:

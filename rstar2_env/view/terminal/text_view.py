@@ -46,7 +46,7 @@ def read_content(
         ``episodes``.
 
     Raises:
-        ConfigurationError: There are no runs, several runs where one is required, no such episode, or an invalid
+        ConfigurationError: There are no runs, several runs although one is required, no such episode, or an invalid
             filter.
     """
     with read_runs(roots, cache, on_progress) as answers:

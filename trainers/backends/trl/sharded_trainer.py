@@ -1,8 +1,9 @@
 """``ShardedTrainer``: base class for TRL trainers whose weights and optimizer state may be sharded.
 
 FSDP2 shards the module in place when the trainer is made; accelerate does not change it, since it is marked as already
-prepared. With any sharding, checkpoints hold shards (``shards``), so a run may resume with another number of processes
-or another kind of sharding. Exports are gathered tensor by tensor into an ordinary folder of transformers.
+prepared. With any sharding, checkpoints hold shards (``shards``), so a run may resume with a different number of
+processes or a different kind of sharding. Exports are gathered tensor by tensor into an ordinary folder of
+transformers.
 """
 
 from __future__ import annotations

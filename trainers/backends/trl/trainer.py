@@ -55,7 +55,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     Args:
         collector: Collects the rows of each rollout; may be set later, before training begins.
         objective: The loss.
-        shape: How rows are divided into optimizer steps and micro-batches.
+        shape: Division of rows into optimizer steps and micro-batches.
         reference: The reference model; required if a term of the loss needs it.
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.

@@ -22,7 +22,7 @@ class CpuLogProbs(torch.autograd.Function):
     """Log-probabilities of target tokens, with the signature and the outputs of TRL's ``ChunkedLogProbFunction``.
 
     Differences: the fourth output is the mean of the log-probabilities, not of the logits; each tile spans the whole
-    vocabulary. The gradients are those of the log-probabilities and of the entropy.
+    vocabulary. Only the log-probabilities and the entropy have gradients.
     """
 
     @staticmethod

@@ -43,7 +43,7 @@ def pack(lengths: Sequence[int], budget: float, most_rows: float = math.inf) -> 
 
 
 def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Raise the number of micro-batches to ``count``: halve those with the most rows, then add empty ones.
+    """Raise the number of micro-batches to ``count``: halve the micro-batches with the most rows, then add empty ones.
 
     Splitting costs no time: other processes compute ``count`` micro-batches anyway, and a half is never wider than the
     whole.

@@ -92,7 +92,7 @@ class PrefixSharing:
         models: The policy, and other models that score its rows; without models, no rows share prefixes.
 
     Attributes:
-        obstacle: Why no rows share prefixes; ``None`` if they may, or if there are no models.
+        obstacle: Reason why no rows share prefixes; ``None`` if they may, or if there are no models.
     """
 
     def __init__(self, *models: Any, obstacle: str | None = None) -> None:
