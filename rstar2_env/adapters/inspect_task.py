@@ -147,7 +147,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
 def reward() -> Any:
-    """Return a scorer whose score is the episode's reward; episodes ended by a failure are unscored."""
+    """Return a scorer whose score is the episode's reward; an episode that does not measure the model is unscored."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.metadata[KEPT]

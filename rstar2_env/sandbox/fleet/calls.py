@@ -29,7 +29,7 @@ class FleetCall:
         id: Id under which the call is sent and resent. It changes if a server's sandbox fails to run the call.
         body: The job as the members of a JSON object, without the braces and without the session.
         session: Name that the caller gave the session; ``None`` without a session.
-        home: Server of the session, if the call belongs to one.
+        home: The session's ``Home``; ``None`` without a session.
         starts: Number of times that the call was started and then lost.
         doubt: Boot id of a server that may have accepted the call, because its answer was lost; ``None`` if there is no
             such server. A server's boot id changes when it restarts.

@@ -49,7 +49,7 @@ class LandlockRules:
     Args:
         readable: Paths below which all files can be read and executed.
         known: Version of the kernel's Landlock interface to use.
-        writable: More paths below which files can be written, read and executed.
+        writable: Paths, in addition to the working folder, below which files can be written, read and executed.
         network: Whether TCP and abstract Unix sockets stay allowed.
     """
 

@@ -41,9 +41,9 @@ class FileView:
         site_dirs: Folders of installed packages.
         library_path: ``LD_LIBRARY_PATH``, or empty.
         readable: All visible paths, read-only.
-        binds: Bind mounts: pairs of the path outside and the path inside.
-        covered: Paths inside that are replaced by empty folders.
-        copies: Files to copy: pairs of the path outside and the path inside.
+        binds: Bind mounts: pairs of a path on this machine and its path in the private root.
+        covered: Paths in the private root that are replaced by empty folders.
+        copies: Files to copy: pairs of a path on this machine and its path in the private root.
         links: Target of each link to create in the only folder of ``site_dirs``, by the link's name.
         root_folders: Names of folders in ``/tmp``; the root folder gets a link of the same name to each of them.
     """

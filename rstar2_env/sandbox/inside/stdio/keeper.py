@@ -66,7 +66,7 @@ def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> in
 def _lead(action: Callable[[Callable[[], bool]], object], orphaned: Callable[[], bool]) -> None:
     """Run ``action(orphaned)`` as leader of a new process group.
 
-    A signal to the keeper's group is then not delivered twice.
+    A signal to the keeper's group then reaches the program only once: the keeper passes it on.
 
     Args:
         action: The action.

@@ -48,7 +48,7 @@ class Cells:
     Attributes:
         options: Options, as for ``Sessions``.
         loop: The event loop of the warden.
-        queue: The calls that wait for a worker.
+        queue: The calls that wait for a process.
         pool: The pool of child processes, which also ends the processes of sessions.
         answer: Function that sends an outcome to the caller, unless the outcome is no longer needed.
         lose: Function that reports that a call was lost through no fault of its program.

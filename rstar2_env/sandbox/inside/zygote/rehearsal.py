@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _TIMES = 20
 _CELLS = ("print(1)", "x = 1\nx", "1 / 0", "x =")
 _LOW, _HIGH = 16, 128
-"""Bounds of file descriptors: the code of a child uses numbers below ``_LOW``; numbers from ``_HIGH`` on are free of
-conflicts."""
+"""Bounds of descriptor numbers: the code of a child uses only numbers below ``_LOW``; the rehearsal's own descriptors
+have numbers from ``_HIGH`` on."""
 _FILE_BYTES = 1 << 20
 
 

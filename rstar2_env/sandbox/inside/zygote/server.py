@@ -202,7 +202,7 @@ class ZygoteServer:
             self._check_leaving()
 
     def _check_leaving(self) -> None:
-        """Report to the warden each ended tree without processes; without a pid namespace, some processes end late."""
+        """Report to the warden each tree whose processes have all ended, which may be after the end of its child."""
         if self._pausing is None:
             self._kill_orphans()
         for number, tree in list(self._leaving.items()):
