@@ -69,7 +69,7 @@ def play(
         env_options: Options of the environment.
 
     Raises:
-        ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
+        ConfigurationError: The options contradict each other, or ``episodes`` is missing for an unlimited source.
     """
     make = partial(make_env, env, wrappers=wrappers or (), **(env_options or {}))
     made = make()

@@ -292,7 +292,7 @@ class _Session:
 
 
 def _register_harness() -> None:
-    """Register the text harness as a module of verifiers, which looks up harnesses there."""
+    """Register the text harness as an importable module, since verifiers finds a harness by its module's name."""
     if _HARNESS not in sys.modules:
         module = ModuleType(_HARNESS)
         module.__spec__ = ModuleSpec(_HARNESS, None)

@@ -86,7 +86,7 @@ class BaseSandbox(Sandbox, abc.ABC):
 
         Raises:
             ConfigurationError: This provider does not support such a job.
-            SandboxUnavailableError: The sandbox was closed in the meantime.
+            SandboxUnavailableError: The sandbox was closed while the job was submitted.
         """
 
     @abc.abstractmethod

@@ -256,7 +256,7 @@ def _stop_timer(key: _Key) -> None:
 
 
 def _end_idle(key: _Key, entry: _Entry) -> None:
-    """Called in a timer's thread: end the sandbox if it has been idle since the timer was started."""
+    """End the sandbox if it has been idle since the timer was started; runs in the timer's thread."""
     timer = threading.current_thread()
     with _guard:
         if _idle.get(key) is not entry or entry.timer is not timer or _exiting:

@@ -107,7 +107,7 @@ def check_runtime(engine: APIClient, runtime: str | None) -> None:
 
 
 def owner() -> str:
-    """Return a container label that identifies this process, so that others can check whether it still runs."""
+    """Return a container label that identifies this process, so that other processes can check whether it runs."""
     return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"
 
 

@@ -61,7 +61,7 @@ def collect(packages: Sequence[str]) -> Tree:
     """Collect all files that the image needs.
 
     Raises:
-        ConfigurationError: A package is not installed here.
+        ConfigurationError: A package is not installed on this machine.
         SandboxUnavailableError: The libraries of a file cannot be determined.
     """
     python = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)

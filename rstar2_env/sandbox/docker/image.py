@@ -137,7 +137,7 @@ def build_from_host(
         The image's id.
 
     Raises:
-        ConfigurationError: A package is not installed here.
+        ConfigurationError: A package is not installed on this machine.
         SandboxUnavailableError: A file cannot be read, or the engine rejected the image.
     """
     import docker.errors

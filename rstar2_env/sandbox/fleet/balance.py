@@ -18,7 +18,7 @@ class Balance:
 
     Args:
         batch: Largest number of calls in one request.
-        linger_s: Seconds that calls wait for further calls with which to share a request, if every server is busy.
+        linger_s: Seconds that calls wait for further calls, to share one request, if every server is busy.
         resume: Called when calls have waited for ``linger_s`` seconds, to send them.
     """
 

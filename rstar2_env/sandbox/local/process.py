@@ -93,7 +93,7 @@ class LocalProcess(Host):
 
 
 def make_scratch() -> tuple[str, int]:
-    """Create a temporary folder that stays locked while this process lives; remove those that killed processes left.
+    """Create a temporary folder that is locked while this process lives; remove the folders that killed processes left.
 
     Returns:
         The folder, and the descriptor of its lock. The caller removes the folder (``remove_tree``), and then closes the

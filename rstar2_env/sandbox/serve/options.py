@@ -112,7 +112,7 @@ def is_loopback(host: str) -> bool:
 
 
 def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
-    """Reduce each limit to at most its value in ``most``; return the limits, and the names of the reduced ones."""
+    """Reduce each limit to at most its value in ``most``; return the limits, and the names of the reduced limits."""
     cut: dict[str, Any] = {}
     for item in fields(Limits):
         asked, bound = getattr(limits, item.name), getattr(most, item.name)

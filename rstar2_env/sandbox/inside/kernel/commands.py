@@ -66,8 +66,8 @@ SHARED_ANONYMOUS = {0x21: "MAP_SHARED | MAP_ANONYMOUS", 0x23: "MAP_SHARED_VALIDA
 counts it."""
 
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
-"""Allowed combinations of flags of ``clone``. Other flags would, for example, give a thread its own file
-descriptors, give a process another parent or another exit signal, or create namespaces."""
+"""Allowed combinations of flags of ``clone``. Other flags would, for example, give a thread its own file descriptors,
+give a process another parent or another exit signal, or create namespaces."""
 CLONE_FREE = 0x01300000 | 0x00400000
 """Flags of ``clone`` that are always allowed, since they do not affect isolation: the flags that set the addresses of
 thread ids, and CLONE_DETACHED."""

@@ -155,7 +155,7 @@ def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
 
 
 def _checked_architecture(machine: str) -> list[Instruction]:
-    """End the process if a call is made for another architecture, where numbers differ; then load the call's number."""
+    """End the process if a call uses the numbers of another architecture; otherwise load the number of the call."""
     return [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),

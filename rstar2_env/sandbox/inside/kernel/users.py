@@ -84,7 +84,7 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
     Args:
         root: Line of ``uid_map`` for the user that becomes root.
         root_group: Line of ``gid_map`` for the group that becomes root's.
-        block: Second line of both maps, for the ids of programs.
+        block: Second line of ``uid_map`` and of ``gid_map``, for the ids of programs.
     """
     waits, go = os.pipe()
     reads, answers = os.pipe()

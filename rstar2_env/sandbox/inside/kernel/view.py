@@ -2,8 +2,8 @@
 
 Covered: the visible folders and their locations, and the construction of the root in a new mount namespace. Not
 covered: the private ``/tmp`` and ``/proc`` of each call, which the child mounts (``isolation``). The user's home is not
-visible: an interpreter or packages in it appear below ``/python`` and ``/packages``. Only named packages are visible;
-others are hidden (``packages``).
+visible: an interpreter or packages in it appear below ``/python`` and ``/packages``. Installed packages that the option
+``packages`` does not name are hidden (module ``packages``).
 """
 
 from __future__ import annotations

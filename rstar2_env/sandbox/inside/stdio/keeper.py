@@ -2,8 +2,9 @@
 
 With a process namespace, the kernel ends them when the namespace's first process ends; that process waits for the
 program, and ends with the keeper. Without one, the keeper becomes the parent of all orphans, and kills its descendants.
-Covered: both methods; the keeper's own end; SIGTERM, which the keeper passes on; and the program's exit code. Not
-covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets SIGKILL.
+Covered: these two ways to end processes; the keeper's own end; SIGTERM, which the keeper passes on; and the program's
+exit code. Not covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets
+SIGKILL.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Between cells, nothing is read from the process of a session: output of its threads stays in the pipes, which limit its
 size, and is reported with the next cell. Not covered: names of sessions, the order of their calls, and limits on
-sessions (``sessions``); workers, and the end of processes (``supervisor``).
+sessions (``sessions``); the number of programs that run at once, and the end of processes (``supervisor``).
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Session:
     Attributes:
         name: Name of the session.
         pending: Calls that wait for their turn.
-        turn: The call whose turn it is, which waits for a worker or runs; ``None`` if the session is idle.
+        turn: The call whose turn it is, which waits for a process or runs; ``None`` if the session is idle.
         child: Process of the session; ``None`` if it has none now.
         held: Whether the session counts towards the limits on sessions.
         memory: Bytes of memory that the session counts towards the memory limit of all sessions.

@@ -54,8 +54,9 @@ class Seen:
 def verdict(seen: Seen) -> dict[str, Any]:
     """Return the fields of ``Outcome`` that the observations determine.
 
-    Always ``exit_code``, ``signal``, ``status`` and ``reason``; as they apply, ``error_type``, ``error_message``,
-    ``traceback`` and ``value``, with ``value_left_out`` (number of dropped characters; see ``Outcome.truncated``).
+    The fields ``exit_code``, ``signal``, ``status`` and ``reason`` are always present. Depending on the status, the
+    result can also contain ``error_type``, ``error_message``, ``traceback``, ``value`` and ``value_left_out`` (number
+    of dropped characters; see ``Outcome.truncated``).
     """
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)

@@ -304,7 +304,7 @@ class ZygoteServer:
 
 
 def _group_exists(pid: int) -> bool:
-    """Whether a process is left in the group that ``pid`` led; as long as one is, the kernel does not reuse its id."""
+    """Whether the process group ``pid`` has processes; while it has any, the kernel does not reuse the id ``pid``."""
     try:
         os.killpg(pid, 0)
     except (ProcessLookupError, PermissionError):
