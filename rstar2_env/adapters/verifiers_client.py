@@ -254,7 +254,7 @@ class _Session:
             self._waiting.set_result(turn)
 
     async def _complete(self, request: web.Request) -> web.Response:
-        """Act as the model: put the conversation's new messages into the queue, wait for the turn, and return it."""
+        """Act as the model: queue the conversation's new messages for the policy, wait for its turn, and return it."""
         body = await request.json()
         messages = body["messages"]
         own = [number for number, one in enumerate(messages) if one["role"] == "assistant"]

@@ -150,7 +150,7 @@ class Connection:
             self._on_lost(self, why)
 
     def _converse(self, stream: socket.socket) -> str:
-        """Exchange frames with the warden until it ends, stalls or is closed; return the reason."""
+        """Exchange frames until the warden ends or stalls, or the connection is closed; return the reason."""
         frames = wire.FrameReader()
         received_at = pinged_at = time.monotonic()
         poll = select.poll()

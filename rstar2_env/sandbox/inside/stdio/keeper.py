@@ -25,10 +25,10 @@ from ..zygote.watch import descendants
 from . import layers
 
 Begin = Callable[[Callable[[], bool]], object]
-"""Function that replaces its process by the program; its argument returns whether the parent process has ended."""
+"""Function that replaces its process by the program. It gets a function that returns whether the parent has ended."""
 
 _GRACE_S = 1.5
-"""Seconds that the program has to end after SIGTERM; the caller kills the keeper after two seconds."""
+"""Seconds within which the program must end after SIGTERM; the keeper's caller kills the keeper after two seconds."""
 _SWEEPS_S = 5.0
 _PAUSE_S = 0.005
 _SIGNALS = {signal.SIGTERM, signal.SIGCHLD}

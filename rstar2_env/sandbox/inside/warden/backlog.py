@@ -35,7 +35,7 @@ class Backlog:
         self._join(call).append(call)
 
     def appendleft(self, call: Call) -> None:
-        """Put a call that was taken from its queue back at the head."""
+        """Put a call that was taken from its queue back at the head of the queue."""
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:

@@ -28,7 +28,7 @@ _HALT_AFTER_S = 0.1
 """Seconds without a cell after which a session's processes are halted; cells in quick succession cause no halt."""
 _END = b'{"done": '
 _GRACE_S = 1.0
-"""Seconds that a cell has to stop after an interrupt, before its session is ended."""
+"""Seconds within which a cell must stop after an interrupt; otherwise, its session is ended."""
 _EXCEEDED = {
     "memory": "it exceeded its memory limit.",
     "processes": "it exceeded its limit on processes and threads.",

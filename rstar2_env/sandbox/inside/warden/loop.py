@@ -91,7 +91,7 @@ class EventLoop:
         heapq.heappush(self._timers, (when, next(self._order), what, owner))
 
     def _call(self, owner: Any, function: Callable[..., None], *arguments: int) -> None:
-        """Call a callback; an exception is reported for its owner, or ends the loop if there is none."""
+        """Call a callback; if it raises, report the exception for ``owner``, or, without an owner, end the loop."""
         try:
             function(*arguments)
         except Exception as error:

@@ -2,7 +2,8 @@
 
 The first failure in this order decides: a limit that the warden enforced, the signal that ended the process, a nonzero
 exit code. The kernel's counters and the program's report make the status of such a failure more specific; the report
-never turns a failed exit into a success. Only for a cell whose session continues, the report decides after the limits.
+never turns a failed exit into a success. If a cell's session continues, no process ends, so the report decides unless a
+limit was exceeded.
 """
 
 from __future__ import annotations

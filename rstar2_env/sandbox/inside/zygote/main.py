@@ -23,8 +23,8 @@ from . import parent
 from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
-"""Seconds that parent processes have to end their programs when the zygote ends (less than the time that the warden
-gives the zygote), and seconds between two checks."""
+"""Seconds within which parent processes must end their programs when the zygote ends (less than the time within which
+the zygote itself must end), and seconds between two checks."""
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""Seconds that orphaned processes have to end when this parent process ends, and seconds between two checks of them."""
+"""Seconds within which orphaned processes must end when this parent process ends, and seconds between two checks."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
