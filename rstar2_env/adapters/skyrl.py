@@ -1,4 +1,4 @@
-"""Environments of this package as environments of skyrl-gym (0.4), and skyrl-gym's as environments of this package.
+"""skyrl-gym (0.4): plays environments of this package in skyrl-gym, and environments of skyrl-gym in this package.
 
 Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
 environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. skyrl-gym's interface has two

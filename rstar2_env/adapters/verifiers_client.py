@@ -86,7 +86,7 @@ class VerifiersEnv(ForeignEnv):
         return self._open().task(number)
 
     def begin(self, number: int) -> Opening:
-        """Start the episode of a task in verifiers, whose first request to the model becomes the first observation."""
+        """Start the episode of a task in verifiers; its first request to the model becomes the first observation."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
             raise ServiceError(f"The package `verifiers` did not start an episode: {_what_failed(event)}", cause="lost")

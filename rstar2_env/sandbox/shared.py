@@ -55,7 +55,7 @@ class _Entry:
 
 
 class SharedSandbox(Sandbox):
-    """A handle on the sandbox that this process shares for a provider and its options.
+    """A handle on a sandbox that all users in this process share if they request the same provider and options.
 
     When the last handle is closed, all sessions end, and the sandbox ends ``KEEP_S`` seconds later. If a call is in
     flight when the last handle is closed, the sandbox ends immediately and the call becomes ``unavailable``. In a fork

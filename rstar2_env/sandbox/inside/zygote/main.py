@@ -24,7 +24,7 @@ from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
 """Seconds within which parent processes must end their programs when the zygote ends (less than the time within which
-the zygote itself must end), and seconds between two checks."""
+the zygote itself must end), and seconds between two checks whether they have ended."""
 
 
 def main() -> None:

@@ -24,7 +24,8 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""Seconds within which orphaned processes must end when this parent process ends, and seconds between two checks."""
+"""Seconds within which orphaned processes must end when this parent process ends, and seconds between two checks
+whether they have ended."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
