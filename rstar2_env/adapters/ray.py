@@ -34,7 +34,7 @@ _STOP_S = 10.0
 
 
 class NodeLostError(Rstar2Error, RuntimeError):
-    """An episode was lost, because its node died or did not answer in time. ``reset`` starts one on another node."""
+    """An episode was lost, because its node died or did not answer in time; ``reset`` starts a new episode."""
 
 
 class _Stage:

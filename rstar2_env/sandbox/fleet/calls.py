@@ -74,7 +74,7 @@ class Home:
         wire: Name of the session on its server. Each move assigns a new name, so that late messages with the old name
             cannot affect the session.
         link: Server of the session; ``None`` until its first cell is sent.
-        boot: The server's boot id at the session's start. If the server has another one later, it was restarted.
+        boot: The server's boot id at the session's start. If the server later has another boot id, it was restarted.
         opened: Whether a cell has run on that server.
         moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if none
             was lost.

@@ -86,7 +86,7 @@ class LocalProcess(Host):
         return stderr
 
     def abandon(self) -> None:
-        """In a process forked during the start of the warden: close the inherited copy of the warden's socket end."""
+        """In a process forked during the warden's start, close the inherited copy of the warden's end of the socket."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)

@@ -96,7 +96,7 @@ class ServiceGuard:
 
 
 def _closing(send: Send) -> Send:
-    """Wrap ``send`` so that the connection closes after the response, since an open one would keep the server alive."""
+    """Wrap ``send`` so that the connection closes after the response and does not keep a stopping server alive."""
 
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -248,7 +248,7 @@ class _Shared:
         self._shares: dict[ServerOptions, _Share] = {}
 
     def join(self, options: ServerOptions) -> McpSession:
-        """Return the session with these options, and count one more user; open it if none is usable.
+        """Return the shared session with these options, or open one if none is usable; count one more user.
 
         Raises:
             ToolServerError: The server does not start or does not answer.

@@ -1,9 +1,9 @@
 """Landlock: kernel rules on files and sockets that a process applies to itself, in addition to the mount namespace.
 
 A process can read and execute files only below given paths, and write only below the working folder and other named
-folders. The rules also block TCP if the kernel's interface has version 4, and abstract Unix sockets and signals that
-lead out of the sandbox if it has version 6. Not covered: operations that Landlock does not control, such as UDP or
-changes of a file's mode.
+folders. If the kernel's interface has at least version 4, the rules also block TCP; with version 6, they block abstract
+Unix sockets, and signals to processes outside of the sandbox. Not covered: operations that Landlock does not control,
+such as UDP or changes of a file's mode.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class IsolationPlan:
     """The layers of isolation that are active.
 
     Attributes:
-        isolated: Whether there is any isolation.
+        isolated: False if isolation is switched off; all other fields then have their defaults.
         user: Whether the other namespaces are created in a user namespace (needed by ordinary users).
         users_from: First of the user ids for programs, if the warden is root: each slot (a place for one program at a
             time) has its own id. 0 means that programs keep the caller's user.

@@ -413,7 +413,7 @@ class Child:
         return [descriptor for descriptor in ends if descriptor >= 0]
 
     def descriptors(self) -> list[int]:
-        """Return all descriptors that the warden has for this child; closed ones are -1."""
+        """Return all descriptors that the warden has for this child, with -1 for each closed descriptor."""
         return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
 
     def close(self) -> None:

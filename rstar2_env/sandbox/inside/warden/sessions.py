@@ -194,7 +194,7 @@ class Sessions:
             self.evict(child)
 
     def _admit(self) -> None:
-        """Queue the next calls of the sessions that wait, as long as the limits on sessions allow it."""
+        """Queue the next calls of the sessions that wait for room, as long as the limits on sessions allow it."""
         while self._waiting:
             session = self._waiting[0]
             if not self._make_room(session.pending[0].limits["memory_bytes"]):

@@ -87,7 +87,7 @@ class Watch:
 
 
 class _TreeSum:
-    """Sum of a resource over the processes of a tree. If a check has no time to read all of them, the next continues.
+    """Sum of a resource over the processes of a tree. If a check cannot read all processes in time, the next continues.
 
     Args:
         read: For a process id, returns a dict from the id of each object that the process uses (a pipe, a file, or the
