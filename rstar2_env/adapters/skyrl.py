@@ -136,6 +136,9 @@ class SkyRLEnv(ForeignEnv):
         max_turns: Maximum number of turns of the policy. skyrl-gym receives the row's ``max_turns`` as its own limit,
             or this number if the row has none.
         full_reward: Minimum return at which an episode counts as solved.
+
+    Raises:
+        ConfigurationError: skyrl-gym has no such environment, there are no rows, or a row has no ``prompt``.
     """
 
     @checked

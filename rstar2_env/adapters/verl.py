@@ -139,6 +139,9 @@ class EnvInteraction(BaseInteraction):
 
     Args:
         config: Dict with the keys ``env``, ``options``, ``wrappers``.
+
+    Raises:
+        ConfigurationError: The installed verl has no interactions (0.8 or newer).
     """
 
     def __init__(self, config: dict[str, Any]) -> None:

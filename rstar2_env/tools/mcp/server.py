@@ -53,7 +53,8 @@ class McpServer:
 
     Raises:
         ToolServerError: The server does not start or does not answer.
-        ConfigurationError: The server has no tools, a tool's schema is not valid, or ``only`` names an unknown tool.
+        ConfigurationError: The server has no tools, or a tool's schema is not valid.
+        UnknownNameError: ``only`` names a tool that the server does not have.
     """
 
     def __init__(self, options: ServerOptions) -> None:

@@ -96,6 +96,9 @@ def private_view(
         readable: Additional paths, visible at the same path.
         named: The packages to show; ``None`` shows all.
         root_folders: Names of folders in ``/tmp`` that programs also find at the root.
+
+    Raises:
+        OSError: The Python interpreter is outside of its installation folder, and not below a readable path.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)
