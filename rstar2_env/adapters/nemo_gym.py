@@ -201,6 +201,9 @@ class NemoGymEnv(ForeignEnv):
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.
         full_reward: Minimum return at which an episode counts as solved.
+
+    Raises:
+        ConfigurationError: There are no rows, or a row has no ``responses_create_params``.
     """
 
     held: ClassVar[tuple[str, ...]] = ("_client",)

@@ -1,9 +1,9 @@
 """Environment that plays any OpenEnv (``openenv`` 0.10) server, by its address.
 
-Covered: every OpenEnv server that plays a policy's turns, with a typed or a generic action; servers of this package,
-which return the whole contract (statuses, ``end``, ``truncated``). Not covered: the start of a server or a container,
-and a server's MCP tools; for both, use OpenEnv's own client. OpenEnv's ``StepResult`` has a single flag ``done``, so
-for a server of another package every end is ``answered``.
+Covered: OpenEnv servers for which a turn is a text field of the action, or the whole action as JSON; servers of this
+package, which return the whole contract (statuses, ``end``, ``truncated``). Not covered: the start of a server or a
+container, and a server's MCP tools; for both, use OpenEnv's own client. OpenEnv's ``StepResult`` has a single flag
+``done``, so for a server of another package every end is ``answered``.
 """
 
 from __future__ import annotations

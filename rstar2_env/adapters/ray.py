@@ -34,7 +34,7 @@ _STOP_S = 10.0
 
 
 class NodeLostError(Rstar2Error, RuntimeError):
-    """An episode was lost because its node was lost. ``reset`` starts an episode on another node."""
+    """An episode was lost, because its node died or did not answer in time; ``reset`` starts a new episode."""
 
 
 class _Stage:
@@ -197,7 +197,7 @@ class RayEnvs(Closing):
 
 
 def _retried(call: Callable[[], T]) -> T:
-    """Call a function and return its result; if its node is lost, retry, at most ``_TRIES`` times."""
+    """Return the result of a function; on ``NodeLostError``, call it again, up to ``_TRIES`` times in all."""
     for _ in range(_TRIES - 1):
         with contextlib.suppress(NodeLostError):
             return call()
@@ -220,7 +220,7 @@ class RemoteEnv(gym.Env[str, str]):
         """See ``gymnasium.Env.reset``. If its node has died, the environment moves to a live node.
 
         Raises:
-            NodeLostError: Several nodes died in a row.
+            NodeLostError: Several nodes in a row died or did not answer in time.
         """
         super().reset(seed=seed)
 
@@ -236,8 +236,8 @@ class RemoteEnv(gym.Env[str, str]):
         """See ``gymnasium.Env.step``.
 
         Raises:
-            NodeLostError: The node was lost, and the episode with it.
-            EpisodeOverError: The node was lost earlier.
+            NodeLostError: The node died or did not answer in time; the episode is lost.
+            EpisodeOverError: The episode was lost earlier.
         """
         if self._seat is None:
             raise EpisodeOverError(

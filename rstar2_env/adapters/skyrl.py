@@ -1,4 +1,4 @@
-"""skyrl-gym (0.4), in both directions: this package's environments for skyrl-gym, and skyrl-gym's environments here.
+"""skyrl-gym (0.4): plays environments of this package in skyrl-gym, and environments of skyrl-gym in this package.
 
 Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
 environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. skyrl-gym's interface has two
@@ -136,6 +136,9 @@ class SkyRLEnv(ForeignEnv):
         max_turns: Maximum number of turns of the policy. skyrl-gym receives the row's ``max_turns`` as its own limit,
             or this number if the row has none.
         full_reward: Minimum return at which an episode counts as solved.
+
+    Raises:
+        ConfigurationError: skyrl-gym has no such environment, there are no rows, or a row has no ``prompt``.
     """
 
     @checked

@@ -75,9 +75,9 @@ class Job:
 class Outcome:
     """The result of one job.
 
-    Status, exit code, signal, limits and times come from the warden and the kernel. The value, the error's type and
-    message, and the traceback are reported by the program itself: they are shown to the model, but never override what
-    the warden observed.
+    The warden and the kernel determine the status, exit code, signal, times and memory. The program itself reports the
+    value, the error's type and message, and the traceback: they are shown to the model, but never override an
+    observation of the warden.
 
     Attributes:
         status: The status of the call.

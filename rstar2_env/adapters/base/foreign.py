@@ -123,7 +123,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
         """Play one turn of the policy. An exception ends the episode as ``unavailable``."""
 
     def release(self) -> None:
-        """Release the resources of an episode; called at every end, before every ``reset``, and on close."""
+        """Release the resources of an episode; called when an episode ends, before every ``reset``, and on close."""
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode.

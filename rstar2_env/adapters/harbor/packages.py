@@ -5,8 +5,8 @@ image if this machine has the packages: programs in the sandbox see ``/usr``, an
 option ``packages`` names.
 
 Covered: packages of ``apt-get`` and ``apt``, looked up in dpkg's database, and of ``pip``, looked up among the
-installed distributions; versions are checked. Not covered: sources other than the usual index, and extras of a package
-(their requirements are not checked).
+installed distributions; versions are checked. Not covered: packages from other sources than the default index, and
+extras of a package (their requirements are not checked).
 """
 
 from __future__ import annotations

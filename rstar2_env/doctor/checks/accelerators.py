@@ -8,7 +8,7 @@ from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, 
 from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE
 
 _WHOLE = 0.9
-"""Share of the full memory of its model below which an accelerator counts as a partition."""
+"""An accelerator counts as a partition if it has less than this share of the full memory of its hardware model."""
 
 
 def driver_access(machine: MachineState) -> DoctorResult:

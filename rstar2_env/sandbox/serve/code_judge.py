@@ -1,8 +1,9 @@
 """Serves the HTTP API of code-judge, rStar2-Agent's tool service, so that its clients work unchanged.
 
 The paths are ``/run`` and ``/judge``, each also with ``/batch`` and ``/long-batch`` appended, ``/ping`` and
-``/status``. Covered: the fields and reasons of code-judge, for Python. Not covered: other languages
-(``invalid_input``), and truncation of stdout, which is returned completely. docs/code-judge.md lists the differences.
+``/status``. Covered: the fields of requests and results and the values of ``reason``, for Python. Not covered: other
+languages (``invalid_input``), and truncation of stdout, which is returned completely. docs/code-judge.md lists the
+differences.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class McpServer:
 
     Raises:
         ToolServerError: The server does not start or does not answer.
-        ConfigurationError: The server has no tools, a tool's schema is not valid, or ``only`` names an unknown tool.
+        ConfigurationError: The server has no tools, or a tool's schema is not valid.
+        UnknownNameError: ``only`` names a tool that the server does not have.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -248,7 +249,7 @@ class _Shared:
         self._shares: dict[ServerOptions, _Share] = {}
 
     def join(self, options: ServerOptions) -> McpSession:
-        """Return the session with these options, and count one more user; open it if none is usable.
+        """Return the shared session with these options, or open one if none is usable; count one more user.
 
         Raises:
             ToolServerError: The server does not start or does not answer.

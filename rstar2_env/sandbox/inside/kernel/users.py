@@ -53,11 +53,11 @@ def free_users() -> int:
 
 
 def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0) -> None:
-    """Create and enter a user namespace in which this process is root or keeps an id.
+    """Create and enter a user namespace, with a block of mapped user ids or with a single id.
 
     Args:
-        users_from: First id of a block of users to map to the same ids inside; 0 for none. Requires the right to change
-            to any user.
+        users_from: First id of a block of users that have the same ids in the new namespace, in which this process is
+            root; 0 for no block. Requires the right to change to any user.
         inside: Id of this process's user and group in the new namespace; not used with a block of ids.
         also: Clone flags of more namespaces that belong to the new user namespace; not used with a block of ids.
 
@@ -84,7 +84,7 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
     Args:
         root: Line of ``uid_map`` for the user that becomes root.
         root_group: Line of ``gid_map`` for the group that becomes root's.
-        block: Second line of both maps, for the ids of programs.
+        block: Second line of ``uid_map`` and of ``gid_map``, for the ids of programs.
     """
     waits, go = os.pipe()
     reads, answers = os.pipe()

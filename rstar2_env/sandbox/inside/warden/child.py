@@ -92,7 +92,7 @@ class Session:
     Attributes:
         name: Name of the session.
         pending: Calls that wait for their turn.
-        turn: The call whose turn it is, which waits for a worker or runs; ``None`` if the session is idle.
+        turn: The call whose turn it is, which waits for a process or runs; ``None`` if the session is idle.
         child: Process of the session; ``None`` if it has none now.
         held: Whether the session counts towards the limits on sessions.
         memory: Bytes of memory that the session counts towards the memory limit of all sessions.
@@ -413,7 +413,7 @@ class Child:
         return [descriptor for descriptor in ends if descriptor >= 0]
 
     def descriptors(self) -> list[int]:
-        """Return all descriptors that the warden has for this child; closed ones are -1."""
+        """Return all descriptors that the warden has for this child, with -1 for each closed descriptor."""
         return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
 
     def close(self) -> None:

@@ -149,7 +149,7 @@ class Parents:
             self._on_settled(parent)
 
     def _fail(self, parent: Parent, why: str) -> None:
-        """Drop a parent that could not be started; it is not tried again, and its programs import the modules."""
+        """Drop a parent that could not be started, and do not retry it; programs import its modules themselves."""
         print(
             f"A process with the preloaded modules {', '.join(parent.names)} cannot be started: {why}", file=sys.stderr
         )
@@ -160,7 +160,7 @@ class Parents:
     def _use(self, names: tuple[str, ...]) -> Parent:
         """Return the parent with these modules, and count the use; if it cannot be started, use another parent.
 
-        The other parent is the one with all modules, or the light parent if that one cannot be started either.
+        The other parent is the parent with all modules, or, if this one cannot be started either, the light parent.
         """
         found = self._by_names.get(names)
         if found is None:

@@ -2,7 +2,8 @@
 
 The first failure in this order decides: a limit that the warden enforced, the signal that ended the process, a nonzero
 exit code. The kernel's counters and the program's report make the status of such a failure more specific; the report
-never turns a failed exit into a success. Only for a cell whose session continues, the report decides after the limits.
+never turns a failed exit into a success. If a cell's session continues, no process ends, so the report decides unless a
+limit was exceeded.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class Seen:
 def verdict(seen: Seen) -> dict[str, Any]:
     """Return the fields of ``Outcome`` that the observations determine.
 
-    Always ``exit_code``, ``signal``, ``status`` and ``reason``; as they apply, ``error_type``, ``error_message``,
-    ``traceback`` and ``value``, with ``value_left_out`` (number of dropped characters; see ``Outcome.truncated``).
+    The fields ``exit_code``, ``signal``, ``status`` and ``reason`` are always present. Depending on the status, the
+    result can also contain ``error_type``, ``error_message``, ``traceback``, ``value`` and ``value_left_out`` (number
+    of dropped characters; see ``Outcome.truncated``).
     """
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)

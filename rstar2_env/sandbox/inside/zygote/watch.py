@@ -32,8 +32,8 @@ class Watch:
 
     Args:
         tasks: Maximum number of processes and threads.
-        memory: Maximum bytes of anonymous and shared memory, where shared pages count proportionally, and of the
-            kernel memory of sockets.
+        memory: Maximum bytes of memory: anonymous and shared memory (shared pages count proportionally), and the kernel
+            memory of sockets.
         files: Maximum bytes of files below ``workdir``.
         workdir: The working folder.
         own_net: Whether the tree has its own network namespace. Its sockets are then counted in the namespace's list,
@@ -87,7 +87,7 @@ class Watch:
 
 
 class _TreeSum:
-    """Sum of a resource over the processes of a tree. If a check has no time to read all of them, the next continues.
+    """Sum of a resource over the processes of a tree. If a check cannot read all processes in time, the next continues.
 
     Args:
         read: For a process id, returns a dict from the id of each object that the process uses (a pipe, a file, or the
