@@ -7,8 +7,8 @@ and no KL term. The stages are:
 2. 85 steps with 12K tokens.
 3. 125 steps with 15 turns, a new optimizer, and without the problems whose latest 8 episodes were all correct.
 
-Before stage 3, the paper measures which problems are solved. To do this in a separate run, use
-configs/paper_stage3.toml with ``sampler=unsolved:rates=FOLDER``.
+Before stage 3, the paper measures which problems are solved. To use such a measurement, train stage 3 in a separate
+run, with configs/paper_stage3.toml and ``sampler=unsolved:rates=FOLDER``.
 """
 
 from ..base import TRAINERS, Recipe
