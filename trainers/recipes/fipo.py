@@ -2,8 +2,8 @@
 
 PPO clipped at 0.2 and 0.28, with DAPO's token-level mean, dynamic sampling and overlong penalty, and without a KL term.
 Each token has a weight from 1 to 1.2 (for 0.8 to 1.2: ``--set loss.fipo.below=0.2``); a token with a negative advantage
-and a ratio above 10 has a weight of at most 1. These are the values of the authors' script for 32B parameters. The
-groups of a rollout are divided into eight optimizer steps; in a single step all weights would be 1.
+and a ratio above 10 has a weight of at most 1. These weights are those of the authors' script for a model with 32B
+parameters. The groups of a rollout are divided into eight optimizer steps; in a single step all weights would be 1.
 """
 
 from ..base import TRAINERS, Recipe

@@ -3,7 +3,7 @@
 The recipe trains on every episode that was played. Clipping (0.2 and 0.28), mean and optimizer are as in ``grpo_roc``,
 so that the two recipes differ only in the selection; both changes to the loss are DAPO's (arXiv 2503.14476, sections
 3.1 and 3.3). Groups with equal rewards are excluded from the loss, as in ``grpo_roc``;
-``selector="all:reject_equal=false"`` keeps their tokens in the mean. The original form is ``grpo``.
+``selector="all:reject_equal=false"`` keeps their tokens in the mean. The recipe ``grpo`` is GRPO's original form.
 """
 
 from ..base import TRAINERS, Recipe

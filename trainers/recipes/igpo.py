@@ -1,9 +1,9 @@
 """``igpo``: rewards each turn for the increase of the gold answer's probability (IGPO, arXiv 2510.14967).
 
-Use this recipe for environments whose problems have a gold answer. To measure its probability, a text in the form of
-the ``rstar2`` dialect is put before the gold answer; set another text with ``--set advantage.lead="..."``. Groups with
-equal rewards are kept, since their turns differ. Ratios are clipped at 0.2 on both sides; the KL term has the weight
-1e-3, and a rollout has one optimizer step, as in the authors' script.
+Use this recipe for environments whose problems have a gold answer. To measure the probability of the gold answer, a
+text in the form of the ``rstar2`` dialect is put before the gold answer; set another text with ``--set
+advantage.lead="..."``. Groups with equal rewards are kept, since their turns differ. Ratios are clipped at 0.2 on both
+sides; the KL term has the weight 1e-3, and a rollout has one optimizer step, as in the authors' script.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,7 +1,7 @@
 """``rstar2_paper``: the training of rStar2-Agent as in its paper, with all three stages (arXiv 2508.20722).
 
-Sections 4.3 and 5.1: 510 steps of 512 problems with 32 episodes each, of which 16 are trained on. There is no refill
-and no KL term. The stages are:
+As in sections 4.3 and 5.1 of the paper: 510 steps of 512 problems with 32 episodes each, of which 16 are trained on.
+There is no refill and no KL term. The stages are:
 
 1. 300 steps with 8K tokens and 10 turns per episode.
 2. 85 steps with 12K tokens.
