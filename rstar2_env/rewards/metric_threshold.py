@@ -23,8 +23,8 @@ from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
 class MetricThreshold(CheckedOptions):
     """1 for the format, plus 2 for a metric above its threshold, else minus 1.5 (MT-R1-Zero, arXiv 2504.10160).
 
-    Use it for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a model, which your
-    own code can load.
+    Use this component for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a
+    model, which your own code can load.
 
     Attributes:
         metric: ``"bleu"`` or ``"word_f1"``; or a function of the answer and the gold answer, ``./mine.py:comet``.

@@ -131,8 +131,8 @@ class ModelOptions:
         lora_alpha: The output of an adapter is multiplied by ``lora_alpha / lora_rank``; ``None`` is twice the rank, or
             the value of the model's adapter.
         lora_targets: Modules that get an adapter: ``"all-linear"``, a regular expression, or a list of names.
-        lora_dropout: Dropout before the adapters, for a cold start only. Here it must be 0, since dropout would add
-            noise to the probability ratios.
+        lora_dropout: Dropout before the adapters, for a cold start only. In reinforcement learning it must be 0,
+            since dropout would add noise to the probability ratios.
     """
 
     path: Any

@@ -2,7 +2,7 @@
 
 The algorithm is GRPO. A translation earns +1 for a correct format, plus 2 if its metric is above a threshold, or -1.5
 if it is below. A broken format earns -3. The gold answer of each problem must be a text. ``--set
-reward.metric_threshold.how=continuous`` adds the metric itself instead, as in the authors' script; ``--set
+reward.metric_threshold.how=continuous`` adds the value of the metric instead, as in the authors' script; ``--set
 reward.metric_threshold.metric=./mine.py:comet`` replaces BLEU by another metric.
 """
 

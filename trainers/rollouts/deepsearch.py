@@ -44,8 +44,8 @@ NODE_VALUE = "node_value"
 class DeepSearch(CheckedOptions, Rollout):
     """Searches a tree of chunks for episodes to train on: DeepSearch (arXiv 2509.25454).
 
-    Use it with the advantage ``tree_value``, for problems that the policy rarely solves, in environments that are
-    deterministic for the same seed and actions.
+    Use this part with the advantage ``tree_value``, for problems that the policy rarely solves, in environments that
+    are deterministic for the same seed and actions.
 
     Args:
         chunk: Maximum number of tokens of a node.

@@ -45,7 +45,8 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
     proposer, else 0.
 
     ``Episode.task`` is the role. The advantage ``task_norm:of=(reinforce:baseline=none)`` computes mean and deviation
-    for each role. Good problems can be references in later steps; they are saved in checkpoints.
+    for each role. Proposed problems of sufficient quality can be references in later steps, and are saved in
+    checkpoints.
 
     Args:
         solvers: Number of solvers of a proposed problem; fewer if the group is smaller.

@@ -23,8 +23,8 @@ class Curriculum(SavedAttributes):
     """Draws from one level of difficulty until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
 
     Then the next, harder level starts. The first level is the easiest, and the sampler never returns to an easier
-    level. Use it for instances of known difficulty: ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec":
-    "saturn:clauses=6"}]}``, or a file with a field ``level``.
+    level. Use this sampler for instances of known difficulty: ``problems={"mix": [{"spec": "saturn:clauses=5"},
+    {"spec": "saturn:clauses=6"}]}``, or a file with a field ``level``.
 
     Args:
         seed: Seed of all draws.

@@ -31,8 +31,8 @@ class Mopps(SavedAttributes):
 
         alpha = decay alpha + (1 - decay) + s,  beta = decay beta + (1 - decay) + k - s.
 
-    Use it if many problems are always or never solved, so their groups have no gradient: unlike a refill, it does not
-    play groups that are then discarded. Refills of the same step use the next best candidates.
+    Use this sampler if many problems are always or never solved, so their groups have no gradient: unlike a refill, it
+    does not play groups that are then discarded. Refills of the same step use the next best candidates.
 
     Args:
         ids: Ids of the problems of a finite source.

@@ -27,7 +27,7 @@ class Potential(SavedAttributes):
 
     Problems are divided into ``stages`` parts of equal size by decreasing potential, where p is the pass rate of a
     problem at the start of training. The first stage trains on the first part, and each later stage adds the next part.
-    Use it for diverse tasks if the policy always or never solves most of them at the start.
+    Use this sampler for diverse tasks if the policy always or never solves most of them at the start.
 
     Args:
         ids: Ids of the problems of a finite source.

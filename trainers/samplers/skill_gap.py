@@ -23,8 +23,8 @@ class SkillGap(SavedAttributes):
     """Draws kinds of problems in proportion to their failure rates, updated in cycles (EnvGen, arXiv 2403.12014).
 
     The share of a kind in a cycle is proportional to one minus its success rate in the last cycle in which it was
-    played; the success rate of a kind that was never played counts as 0. Equal success rates give equal shares. Use it
-    if all kinds must be learned.
+    played; the success rate of a kind that was never played counts as 0. Equal success rates give equal shares. Use
+    this sampler if all kinds must be learned.
 
     Args:
         seed: Seed of all draws.

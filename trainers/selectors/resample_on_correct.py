@@ -120,8 +120,8 @@ class ResampleOnCorrect(CheckedOptions):
     The penalty of an episode is p_err + p_format. p_err is the share of its calls that failed, or 0.5 without a call.
     p_format is 1 without an answer tag, else min(1, (tags - 1) / turns). Successes and failures are kept in proportion
     to their shares of the group, but at least ``minimum`` of each. The reward does not change; a correct answer with
-    failing calls is only selected less often. Use it if the policy calls tools, since a reward for correct answers
-    alone also reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
+    failing calls is only selected less often. Use this selector if the policy calls tools, since a reward for correct
+    answers alone also reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in rStar2-Agent's
