@@ -87,9 +87,10 @@ WORLDS = {
 TRIED = """## Settings that were tried
 
 The comparison requires two properties of the cold start: its correct answers often follow a failing call, and a failing
-call does not lower the reward. The problems must be hard for another reason. The table lists the cold starts that were
-tried, with results on held-out problems. The last three columns show the share of correct answers by the result of the
-first call. The tokens of model A are characters; the tokens of model B are words and pairs of digits.
+call does not lower the reward. The problems must be hard for a reason other than failing calls. The table lists the
+cold starts that were tried, with results on held-out problems. The last three columns show the share of correct answers
+by the result of the first call. The tokens of model A are characters; the tokens of model B are words and pairs of
+digits.
 
 | # | model | problems | traces | success | failing calls | first call ran | exception | syntax error |
 |---|---|---|---|---|---|---|---|---|
@@ -231,8 +232,8 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
         "prompt.",
         "",
         *wrap(
-            "The curves of these recipes were measured before their last change, with the options in "
-            "`EARLIER` of `benchmarks/learning_runs.py`: "
+            "The curves of these recipes were measured with earlier options, which are listed in `EARLIER` of "
+            "`benchmarks/learning_runs.py`: "
             f"{', '.join(f'`{arm}`' for arm in EARLIER if arm in arms) or 'none'}.",
             WIDTH,
             break_on_hyphens=False,
