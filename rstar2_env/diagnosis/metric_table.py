@@ -145,7 +145,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("rollout/groups_replaced",),
             "groups",
-            "Number of copies of groups that replace other groups of a step.",
+            "Number of copied groups that replace rejected groups of a step.",
             "0 without `rollout.replace`; otherwise no general range: it depends on the number of rejected groups.",
         ),
         Metric(

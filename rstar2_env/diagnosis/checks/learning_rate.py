@@ -69,9 +69,9 @@ register(
         name="learning_rate_high",
         title="The learning rate is too high",
         looks_at="`weights/change`: the relative change of the trainable weights in one step",
-        rule="the change is more than 1e-2 in 3 consecutive steps, or more than 0.3 in one step: 1e-2 is 10 to 1000 "
-        "times the change in published recipes, and after a change of 0.3 often no group has a signal, so nothing is "
-        "learned any more",
+        rule="the relative change of the weights is more than 1e-2 in 3 consecutive steps, or more than 0.3 in one "
+        "step: 1e-2 is 10 to 1000 times the change in published recipes, and after a change of 0.3 often no group has "
+        "a signal, so nothing is learned any more",
         severity="error",
         cause="A learning rate for pretraining or for LoRA, used on all weights.",
         change=("--set optim.learning_rate=1e-6", "--set optim.warmup_steps=10"),

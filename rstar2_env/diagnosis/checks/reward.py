@@ -242,8 +242,8 @@ register(
         name="reward_equal_within",
         title="The reward does not differ within groups",
         looks_at="the rewards of groups with right and wrong episodes",
-        rule="in 3 consecutive steps, all episodes of such a group have the same reward, although the rewards of "
-        "different groups differ",
+        rule="in 3 consecutive steps, the right and wrong episodes of each group have the same reward, although the "
+        "rewards of different groups differ",
         severity="error",
         cause="A reward that depends on the problem alone, or that is computed once for a group.",
         change=("--set reward=return",),

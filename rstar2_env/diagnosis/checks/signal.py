@@ -210,8 +210,8 @@ register(
         title="Few groups have a signal",
         looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",
         rule="over 10 steps, fewer than 30 % of the groups have a signal (a note), or fewer than 20 % (a warning): a "
-        "run in which at least 20 % have a signal is not faulty, but most of the time of its rollouts is spent on the "
-        "other groups",
+        "run in which at least 20 % have a signal is not faulty, but most of the time of its rollouts is spent on "
+        "groups without a signal",
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
         change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=MORE"),
