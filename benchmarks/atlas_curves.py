@@ -231,4 +231,4 @@ def same_curves(record: Record, family: str) -> Iterator[str]:
     """Yield a line for each set of more than four parts or recipes that share a panel."""
     for names in alike(record, family).values():
         if len(names) > 4:
-            yield f"One panel shows {', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}`."
+            yield f"{', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}` have the same curves."

@@ -41,8 +41,8 @@ def section(told: Told) -> list[str]:
         text += _wrapped(f"- *{world.capitalize()}*: {_answer(own)}", indent="  ")
     text += ["", *_wrapped(_how(budgets, told))]
     made = (
-        f"{len(every)} of {planned} planned runs are in the tables. They took {hours:.1f} hours of CPU time, each on "
-        "one core of a machine with other work. The tables contain no times."
+        f"{len(every)} of {planned} planned runs are in the tables. The runs took {hours:.1f} hours of CPU time, each "
+        "on one core of a machine with other work. The tables contain no times."
     )
     text += ["", *_wrapped(made), ""]
     text += ["```sh", "python benchmarks/bakeoff.py run     # make the runs that are missing, in slices with --runs 10"]

@@ -36,8 +36,8 @@ def _of_episodes(name: str, figure: Figure) -> Metric:
 
 
 _UNCOUNTED = (
-    "They are excluded from the other metrics of episodes, except the shares of all played episodes: `unavailable`, "
-    "`cancelled`, `end/NAME` and `dropped/REASON`."
+    "Such episodes are excluded from the other metrics of episodes, except the shares of all played episodes: "
+    "`unavailable`, `cancelled`, `end/NAME` and `dropped/REASON`."
 )
 _PROBLEMS = "No general range: the value depends on the options of the sampler and on the problems."
 

@@ -124,8 +124,8 @@ FAMILIES = (
         "hook",
         "Hooks",
         "Hooks are callbacks that change a run between its steps: they set limits, the temperature and coefficients of "
-        "the loss, reset the reference model and the optimizer, or take SFT steps. These changes are saved in every "
-        "checkpoint.",
+        "the loss, reset the reference model and the optimizer, or take SFT steps. The changes of hooks are saved in "
+        "every checkpoint.",
     ),
 )
 
