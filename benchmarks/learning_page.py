@@ -228,8 +228,8 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
         f"A run of a recipe plays {settings['curve_budget']} episodes in groups. Refilled groups, and episodes that",
         f"belong to no group, are not counted. Evaluations use {settings['curve_problems']} held-out problems. Every",
         "run has 8 problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per",
-        "episode, even if the recipe sets other values. The teacher of `opsd` is the policy itself with the answer in its",
-        "prompt.",
+        "episode, even if the recipe sets other values. The teacher of `opsd` is the policy itself with the answer in",
+        "its prompt.",
         "",
         *wrap(
             "The curves of these recipes were measured with earlier options, which are listed in `EARLIER` of "

@@ -88,7 +88,7 @@ register(
         name="gradient_nan",
         title="The loss or the gradient is not a number",
         looks_at="`loss` and `grad_norm` of every step",
-        rule="`loss` or `grad_norm` of a step is not finite: both are finite in every step of a working run",
+        rule="`loss` or `grad_norm` of a step is not finite: in a working run, they are finite in every step",
         severity="error",
         cause="An overflow in half precision, or a ratio of probabilities that is not bounded.",
         change=("--set model.dtype=bfloat16", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),

@@ -182,8 +182,8 @@ register(
         name="all_rejected",
         title="The selector rejects every group",
         looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
-        rule="in 3 steps, the selector rejects at least 95 % of the groups with different rewards, and there are at "
-        "least 6 such groups and they are at least a quarter of all groups: almost nothing is learned",
+        rule="in 3 steps, the selector rejects at least 95 % of the groups with different rewards, if at least 6 "
+        "groups and a quarter of all groups have different rewards: almost nothing is learned",
         severity="error",
         cause="A selector whose conditions no group meets, or that keeps only episodes with equal rewards.",
         change=("--set selector=all",),
