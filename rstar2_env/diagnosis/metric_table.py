@@ -151,8 +151,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("rollout/groups_missing",),
             "groups",
-            "Number of groups that a step still lacks after all rounds of refill, and after copies of other groups "
-            "were added.",
+            "Number of groups that are still missing in a step after all refills and copies of groups.",
             "0 if every group is accepted; otherwise no general range: it depends on the rejected groups, "
             "`rollout.refill` and `rollout.replace`.",
         ),
@@ -192,7 +191,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/expected",),
             "share",
             "Mean pass rate that the sampler `mopps` predicts, over all problems.",
-            "No general range: the sampler draws problems near its option `target`, so `rollout/pass_rate` differs.",
+            "No general range: the sampler draws problems whose predicted pass rate is near its option `target`, so "
+            "`rollout/pass_rate` differs.",
         ),
     ),
     **STEP_METRICS,

@@ -47,7 +47,7 @@ register(
         cause="A rollout part or a template that masks by text or by position, so that tool results are trained on.",
         change=("rstar2 validate --tokens RUN", "--set parts.rollout=plain"),
         otherwise="Rows of demonstrations, whose turns have no token spans, are not counted. A run whose rows hold no "
-        "token of the environment does not record this metric.",
+        "token of the environment does not record `mask/environment`.",
         needs=("mask/environment",),
         look=_environment,
         effects=("engine_differs", "held_out_falls", "kl_runs_away"),
