@@ -39,7 +39,7 @@ strengths were chosen when the thresholds were known. The set *blind* has other 
 ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py)), which were chosen and
 committed before their author had seen a threshold. At first, a check failed with an error on this set; the first
 complete measurement is shown. Later, padding tokens were no longer counted as markup of a template: they had caused
-false alarms in five clean runs, and one of these runs still has another false alarm. Two earlier sets of this kind
+false alarms in five clean runs, and one of these runs still has another false alarm. Two earlier sets of other forms
 ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py);
 [runs](../tests/support/opened2_runs.py), [folders](../tests/support/opened2_folders.py)) were each measured once before
 checks were corrected on them: *opened-first* (not all runs) and *opened2-first* (whose author knew the threshold of

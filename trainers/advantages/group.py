@@ -64,9 +64,9 @@ class LeaveOneOut(GroupAdvantage):
 class GroupMeanBatchStd(CheckedOptions):
     """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
 
-    One deviation for all problems of a step avoids amplifying groups with nearly equal rewards. Use it for small
-    groups, and for rewards with more than two values. The batch covers all processes and includes the groups
-    that a selector rejected.
+    One standard deviation for all problems of a step avoids amplifying groups with nearly equal rewards. Use it for
+    small groups, and for rewards with more than two values. The batch covers all processes and includes the groups that
+    a selector rejected.
 
     Args:
         eps: Added to the deviation.

@@ -99,7 +99,7 @@ register(
         title="The training problems contain duplicates",
         looks_at="the texts of problems with different ids, ignoring white space and case",
         rule="after at least 20 problems were drawn, the number of problems that repeat the text of another one, minus "
-        "2 standard errors, is more than 5 % of the drawn problems: fewer duplicates hardly matter",
+        "2 standard errors, is more than 5 % of the drawn problems: fewer repeated problems hardly matter",
         severity="warning",
         cause="Several sources that share problems, or a file that was joined with itself.",
         change=("rstar2 problems stats PROBLEMS",),

@@ -67,7 +67,7 @@ register(
         name="evaluation_temperature",
         title="Evaluation and training have different temperatures",
         looks_at="`rollout.temperature` and `eval.temperature`",
-        rule="a difference of more than 0.01",
+        rule="the two temperatures differ by more than 0.01",
         severity="note",
         cause="An evaluation that is configured for greedy decoding.",
         change=("--set eval.temperature=null",),
@@ -79,9 +79,9 @@ register(
         name="held_out_falls",
         title="The held-out pass rate falls",
         looks_at="the evaluations with their standard errors",
-        rule="the pass rate of the last evaluation is below that of an earlier evaluation, or below the mean of 2 or 3 "
-        "consecutive earlier ones, by more than 5 points and by more than 3 standard errors: the best of several "
-        "evaluations is partly high by chance, so 2 standard errors are too few",
+        rule="the pass rate of the last evaluation is below the pass rate of an earlier evaluation, or below the mean "
+        "of 2 or 3 consecutive earlier ones, by more than 5 points and by more than 3 standard errors: the best of "
+        "several evaluations is partly high by chance, so 2 standard errors are too few",
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
         change=(

@@ -62,9 +62,9 @@ register(
         name="group_small",
         title="Groups are too small",
         looks_at="the episodes of each group, over enough steps to include 30 groups",
-        rule="at most 3 episodes, if more than 30 % of such groups have equal rewards by chance at the pass rate of "
-        "the steps: at a pass rate of 0.5, two episodes have equal rewards half of the time, and eight episodes 1 % of "
-        "the time",
+        rule="groups have at most 3 episodes, and at the pass rate of the steps more than 30 % of such groups have "
+        "equal rewards by chance: at a pass rate of 0.5, two episodes have equal rewards half of the time, and eight "
+        "episodes 1 % of the time",
         severity="warning",
         cause="A group size that was chosen to save memory or time.",
         change=("--set rollout.group_size=8", "--set rollout.problems_per_step=FEWER"),

@@ -112,9 +112,10 @@ register(
         title="Engine and trainer compute different probabilities",
         looks_at="`mismatch/logp_difference` at the first update (to find the reason, also by the number of tool "
         "calls before a token), and `mismatch/explained`",
-        rule="a difference above 0.1 nats a token in 3 consecutive steps; or, as a warning, a difference above the "
-        "value that the run's precision explains (0.0005 nats in float32), both in the first step and in 3 consecutive "
-        "steps: normal differences are 1e-6 to 1e-4 nats in float32, and 0.01 to 0.03 nats in bfloat16",
+        rule="the difference of log-probabilities is above 0.1 nats a token in 3 consecutive steps; or, as a warning, "
+        "it is above the value that the run's precision explains (0.0005 nats in float32), both in the first step and "
+        "in 3 consecutive steps: normal differences are 1e-6 to 1e-4 nats in float32, and 0.01 to 0.03 nats in "
+        "bfloat16",
         severity="error",
         cause="Another temperature, top-p or precision in the engine, another chat template, or other weights.",
         change=(
@@ -133,10 +134,10 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are sampled with the newest weights",
-        rule="in at least the last 5 steps, the difference is above 0.02 nats a token (in float32, above 0.0005 nats) "
-        "and rises by at least 20 %, and its median over the last 3 steps is at least 3 times its median over the "
-        "first 3 steps of the run: if new weights reach the engine, the difference stays as small as the precision "
-        "allows",
+        rule="in at least the last 5 steps, the difference of log-probabilities is above 0.02 nats a token (in "
+        "float32, above 0.0005 nats) and rises by at least 20 %, and its median over the last 3 steps is at least 3 "
+        "times its median over the first 3 steps of the run: if new weights reach the engine, the difference stays as "
+        "small as the precision allows",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",
@@ -151,8 +152,8 @@ register(
         name="sampling_truncated",
         title="Training episodes are sampled from only a part of the vocabulary",
         looks_at="`rollout.top_p` and `rollout.top_k`",
-        rule="top-p below 1, or top-k above 0: the loss uses the probabilities of all tokens, but unlikely tokens are "
-        "never sampled, so the samples are biased; `mismatch/logp_difference` does not show this",
+        rule="top-p is below 1, or top-k is above 0: the loss uses the probabilities of all tokens, but unlikely "
+        "tokens are never sampled, so the samples are biased; `mismatch/logp_difference` does not show this",
         severity="note",
         cause="Sampling options of an evaluation or of a model card that are used for training.",
         change=("--set rollout.top_p=1 --set rollout.top_k=0",),

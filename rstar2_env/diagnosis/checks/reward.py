@@ -244,7 +244,8 @@ register(
         name="reward_equal_within",
         title="The reward does not differ within groups",
         looks_at="the rewards of groups with right and wrong episodes",
-        rule="no such group has two different rewards in 3 consecutive steps, although the groups' rewards differ",
+        rule="in 3 consecutive steps, the right and wrong episodes of each group have the same reward, although the "
+        "rewards of different groups differ",
         severity="error",
         cause="A reward that depends on the problem alone, or that is computed once for a group.",
         change=("--set reward=return",),

@@ -111,8 +111,8 @@ register(
         name="curriculum_still",
         title="The curriculum does not move",
         looks_at="`sampler/level` or `sampler/stage`, and `rollout/pass_rate`",
-        rule="the value is the same in the last 20 steps, although more than 85 % of the episodes of these steps are "
-        "right: at such a pass rate, few groups have a signal to learn from",
+        rule="the level or stage is the same in the last 20 steps, although more than 85 % of the episodes of these "
+        "steps are right: at such a pass rate, few groups have a signal to learn from",
         severity="warning",
         cause="A threshold of the curriculum that the pass rate does not reach, or results that do not "
         "reach the sampler.",

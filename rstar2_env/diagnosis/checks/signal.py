@@ -143,14 +143,14 @@ def _is_explained(run: RunRecord, found: Spell) -> bool:
 
 
 _NEEDS = ("groups/signal",)
-_RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing is learned"
+_RULE = "in 3 consecutive steps, at least 95 % of the groups {}: almost nothing is learned"
 
 register(
     RunCheck(
         name="all_wrong",
         title="No episode is right, so nothing is learned",
         looks_at="`groups/none_correct`",
-        rule=_RULE,
+        rule=_RULE.format("have no correct episode"),
         severity="error",
         cause="The problems are too hard for the model, or the model has not learned the format of answers.",
         change=(
@@ -168,7 +168,7 @@ register(
         name="all_right",
         title="Every episode is right, so nothing is learned",
         looks_at="`groups/all_correct`",
-        rule=_RULE,
+        rule=_RULE.format("have only correct episodes"),
         severity="error",
         cause="The problems are too easy for the model.",
         change=("--problems HARDER", "--set sampler=curriculum", "rstar2 audit ENV"),
@@ -182,10 +182,10 @@ register(
         name="all_rejected",
         title="The selector rejects every group",
         looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
-        rule="in 3 steps, at least 95 % of the groups with different rewards, if there are at least 6 such groups and "
-        "they are at least a quarter of all groups: almost nothing is learned",
+        rule="in 3 steps, the selector rejects at least 95 % of the groups with different rewards, if at least 6 "
+        "groups and a quarter of all groups have different rewards: almost nothing is learned",
         severity="error",
-        cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
+        cause="A selector whose conditions no group meets, or that keeps only episodes with equal rewards.",
         change=("--set selector=all",),
         otherwise="Groups with equal rewards, which are counted under a separate reason.",
         needs=_NEEDS,
@@ -196,11 +196,11 @@ register(
         name="all_unavailable",
         title="No episode can be played",
         looks_at="`groups/unavailable`",
-        rule=_RULE,
+        rule=_RULE.format("have no available episode"),
         severity="error",
         cause="The sandbox, the verifier or a server fails: `error` of the episodes gives the cause.",
         change=("rstar2 doctor", "rstar2 sandbox check"),
-        otherwise="A limit on memory or processes of the machine that ends the workers.",
+        otherwise="A limit of the machine on memory or processes, which ends the workers.",
         needs=_NEEDS,
         look=_all("unavailable", "could not be played", lambda episode: not episode.available),
         effects=("few_signals",),
@@ -209,9 +209,9 @@ register(
         name="few_signals",
         title="Few groups have a signal",
         looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",
-        rule="over 10 steps, fewer than 30 % of the groups (a note) or fewer than 20 % of the groups (a warning): a "
-        "run with at least 20 % counts as clean, but most of the time of its rollouts is spent on groups without a "
-        "signal",
+        rule="over 10 steps, fewer than 30 % of the groups have a signal (a note), or fewer than 20 % (a warning): a "
+        "run in which at least 20 % have a signal is not faulty, but most of the time of its rollouts is spent on "
+        "groups without a signal",
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
         change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=MORE"),

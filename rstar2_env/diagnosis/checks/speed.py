@@ -136,8 +136,8 @@ register(
         looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
         "`seconds/rollout`; to find the reason, also at the episodes' times in the environment and in queues, and "
         "the tokens trained on per second",
-        rule="the mean of 5 steps is below 55 % of the speed at the start, which is the median of steps 1 to 3 or the "
-        "median of steps 3 to 7, whichever is higher: ordinary variation is smaller",
+        rule="the mean speed of 5 steps is below 55 % of the speed at the start, which is the median of steps 1 to 3 "
+        "or the median of steps 3 to 7, whichever is higher: the ordinary variation of the speed is smaller",
         severity="warning",
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
         "finding lists the metrics that rose.",
@@ -151,7 +151,8 @@ register(
         name="process_waits",
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time",
-        rule="a mean over 5 steps above 28 %, twice in succession: uneven episodes alone cost 5 to 20 % on average",
+        rule="processes wait for more than 28 % of the rollout's time, as a mean over 5 steps, twice in succession: "
+        "uneven lengths of episodes alone make processes wait for 5 to 20 % of this time on average",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),

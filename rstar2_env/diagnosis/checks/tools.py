@@ -142,9 +142,9 @@ register(
         name="status_dominates",
         title="One status dominates the tool calls",
         looks_at="the share of each status, except `ok`, in the calls of a step",
-        rule="more than 50 % of the calls in 3 steps, in an evaluation, or on average over 5 steps (steps and "
-        "evaluations with fewer than 5 calls are left out): a policy's own mistakes are spread over several statuses, "
-        "so a status that dominates has a single cause",
+        rule="one status other than `ok` has more than 50 % of the calls in 3 steps, in an evaluation, or on average "
+        "over 5 steps (steps and evaluations with fewer than 5 calls are left out): a policy's own mistakes are spread "
+        "over several statuses, so a status that dominates has a single cause",
         severity="warning",
         cause="`timeout`, `memory` and `output_limit`: limits of the sandbox; `blocked`: its isolation; `malformed`, "
         "`unknown_tool` and `invalid_arguments`: the dialect; `empty`: programs that do not print.",
