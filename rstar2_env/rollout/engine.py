@@ -187,7 +187,8 @@ class EpisodeEngine(Protocol):
     """An engine that groups requests by episode.
 
     An episode is announced before its first turn, and its end is always reported, so that the engine can make the
-    episode wait until its cache has room, keep that cache between turns, and free it afterwards.
+    episode wait until there is room for its key-value cache, keep this cache between the turns, and free it at the
+    episode's end.
     """
 
     def episode(self, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:

@@ -1,8 +1,8 @@
 """``LocalQueue``: the queue of episodes of one process; the module ``shared`` extends it to several processes.
 
-An episode waits at the desk until there is room, is played in a separate task, and is then delivered to the caller of
-``play``. ``LocalRound`` calls its own methods for these steps; ``shared.SharedRound`` sends the calls to other
-processes.
+An episode waits in the queue (``Desk``) until there is room, is played in a separate task, and is then delivered to the
+caller of ``play``. ``LocalRound`` calls its own methods for these steps; ``shared.SharedRound`` sends the calls to
+other processes.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class LocalRound:
         for task in self._tasks.values():
             task.cancel()
 
-    # Calls to the desk, which is in the first process.
+    # Calls to the queue (``Desk``), which the first process holds.
 
     def _offer(self, key: RequestKey) -> None:
         """Queue an episode."""

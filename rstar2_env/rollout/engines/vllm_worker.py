@@ -3,7 +3,7 @@
 vLLM computes ``processed_logprobs`` from the logits divided by the temperature, normalized over the tokens that top-p
 and top-k keep. ``Generation.logprobs`` must be normalized over all tokens. Covered: vLLM's V1 model runner (CPUs; other
 devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler; with the V2
-runner, an engine refuses top-p and top-k, without which the log-probabilities of vLLM are exact.
+runner, an engine refuses top-p and top-k. Without top-p and top-k, vLLM already normalizes over all tokens.
 
 Copying weights reduces reads from a shared folder: one server of each machine copies them, and the others read the
 copy.
