@@ -30,8 +30,8 @@ class MathFenceEnv(MathToolEnv):
 
     ## Episode end
     The episode continues after a turn that contains a Python fence, closed or not, even if it also contains an answer,
-    and after a turn that has neither a Python fence nor an answer and ends with a fence without a tag or an
-    ``output`` fence (``malformed``: the policy is shown the correct tag). Any other turn ends the episode:
+    and after a turn that has neither a Python fence nor an answer and ends with an ``output`` fence or an untagged
+    fence (``malformed``: the policy is shown the correct tag). Any other turn ends the episode:
     ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out (``turns``,
     ``tokens``, ``time``), or the environment's own machinery failed (``unavailable``).
 

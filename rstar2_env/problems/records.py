@@ -18,7 +18,8 @@ from rstar2_env.problems.problem import Problem
 FIELDS = ("id", "question", "answer", "source")
 
 _WORKED = re.compile(r"\n[ \t]*(####[ \t]*[-+$]?\d[\d,.]*%?)\s*\Z")
-"""Matches the end of a worked solution of GSM8K, which is rejected as a gold answer: no short answer would equal it."""
+"""Matches the end of a worked solution in GSM8K's format. A gold answer that ends like this is rejected, because no
+short answer would equal it."""
 _LARGEST_EXPONENT = 400
 """Largest exponent of a number that is written out; the digits of larger numbers could take gigabytes."""
 

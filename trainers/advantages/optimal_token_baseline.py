@@ -39,7 +39,7 @@ class OptimalTokenBaseline(GroupAdvantage):
         zero_tail: Whether the baseline is 0 at positions that only the longest episode reaches, as in verl, so that the
             advantage is the reward there; otherwise the baseline is the reward and the advantage is 0.
         baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,
-            all except this episode, which needs ``zero_tail``.
+            the episodes of the group other than this one. ``"others"`` requires ``zero_tail``.
     """
 
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})

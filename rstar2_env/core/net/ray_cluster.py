@@ -172,7 +172,7 @@ def no_node(resource: str | None) -> str:
 
 
 async def answer_from(node: RayNode) -> None:
-    """Wait until a Ray task, in a process of its own, has run on one given node.
+    """Wait until a worker process of one given node has run a Ray task.
 
     Raises:
         Exception: Ray cannot run the task (it raises many kinds), or this process is no longer connected.

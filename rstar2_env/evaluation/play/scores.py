@@ -123,7 +123,7 @@ class EpisodeScores:
                 policy.
 
         Returns:
-            The episodes that were scored; empty if other samples of the start are still being played.
+            The episodes that were scored; empty while other samples of the same problem and seed are being played.
         """
         group = self._complete(played)
         if group:

@@ -103,7 +103,7 @@ def code_state(*others: str) -> str:
 
 
 class ChildProcess:
-    """Computes findings in a process of its own, with low priority; thread-safe, one run at a time.
+    """Computes findings in a separate process with low priority; thread-safe, one run at a time.
 
     Checks that a notebook has registered do not exist in that process. The process starts when the viewer has answered
     no request for two seconds. It ends when this object is closed, and on Linux also when the process that started it

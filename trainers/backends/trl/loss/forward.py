@@ -200,7 +200,7 @@ class ReferenceModel:
         self.moved = True
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the weights of the copy, or the values of the adapters."""
+        """Return the weights of the copy; with adapters, only their reference values."""
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
 
     def comparable(self, policy: Any) -> dict[str, Tensor]:
@@ -208,7 +208,7 @@ class ReferenceModel:
         return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Load weights into the copy, in its precision, or the values of the adapters."""
+        """Load weights into the copy, in the precision of the copy; with adapters, load only their reference values."""
         self.moved = True
         if self.model is None:
             self._adapters.load_state_dict(state)
