@@ -124,7 +124,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("clip/outer",),
             "share",
             "Share of tokens whose gradient the outer bound of `ppo_clip` removes (`two_sided`, `dual`).",
-            "No general range: the bound is for rare tokens.",
+            "No general range; the bound is meant to affect only a few tokens, those with extreme ratios.",
         ),
         Metric(
             ("clip/dropped",),

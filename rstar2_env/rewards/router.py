@@ -51,8 +51,8 @@ class Router(CheckedOptions):
         super().__post_init__()
         if not self.routes:
             raise ConfigurationError(
-                "The reward component 'router' needs a component for each source of problems: "
-                'routes={"math": "return"}.'
+                "The option `routes` of the reward component 'router' is empty: name the component of each source of "
+                "problems, such as routes={\"math\": \"return\"} (for problems of 'math', the component 'return')."
             )
         made = {source: make_component(written) for source, written in self.routes.items()}
         for component in made.values():

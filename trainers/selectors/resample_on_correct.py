@@ -117,7 +117,7 @@ def systematic(inclusion: NDArray[np.float64], rng: np.random.Generator) -> list
 class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
 
-    The penalty of an episode is p_err + p_format. p_err is the share of its calls that failed, or 0.5 without a call.
+    The penalty of an episode is p_err + p_format. p_err is the share of its calls that failed, or 0.5 if it has none.
     p_format is 1 without an answer tag, else min(1, (tags - 1) / turns). Successes and failures are kept in proportion
     to their shares of the group, but at least ``minimum`` of each. The reward does not change; a correct answer with
     failing calls is only selected less often. Use this selector if the policy calls tools, since a reward for correct
