@@ -100,7 +100,7 @@ def test_a_finding_is_noted_during_the_run_without_an_option(tiny_model, tmp_pat
 
 @pytest.mark.proof
 @pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.parametrize(("half", "least"), [("tried", 0.95), ("aside", 0.95), ("blind", 0.8)])
+@pytest.mark.parametrize(("half", "least"), [("tried", 0.95), ("aside", 0.95), ("blind", 0.8), ("later", 0)])
 def test_planted_faults_are_named_and_clean_runs_are_clean(tiny_model, record_property, half, least, planted) -> None:
     found = dict(measure(tiny_model, half, planted))
     clean = found.pop("clean")
