@@ -269,14 +269,20 @@ def main() -> None:
     parser.add_argument("planted", choices=PLANTED)
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     given = parser.parse_args()
-    place = f"{given.half} {given.planted}"
-    known = {} if given.fresh else _measured().get(place, {}).get("results", {})
+    known = {} if given.fresh else _measured().get(f"{given.half} {given.planted}", {}).get("results", {})
     with tempfile.TemporaryDirectory(prefix="rstar2-model-") as folder:
         model = make_tiny_model(Path(folder) / "model", hidden=32, layers=1)
-        for name, result in measure(model, given.half, given.planted, known):
-            known = {**known, name: result}
-            _write(place, known)
-            print(name, json.dumps(result), flush=True)
+        record(model, given.half, given.planted, known)
+
+
+def record(model: Path, half: str, planted: str, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Measure a half as ``measure`` does; write and print each result, and return all."""
+    found = dict(known or {})
+    for name, result in measure(model, half, planted, known):
+        found[name] = result
+        _write(f"{half} {planted}", found)
+        print(name, json.dumps(result), flush=True)
+    return found
 
 
 def _measured() -> dict[str, Any]:
