@@ -137,7 +137,7 @@ class Asked:
 
     @property
     def determinism(self) -> str:
-        """The agent's note on its reproducibility with equal seeds; empty if it has none."""
+        """The inner agent's note on its reproducibility with equal seeds; empty if it has none."""
         return str(getattr(self._first, "determinism", ""))
 
     @property
@@ -147,7 +147,7 @@ class Asked:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens written so far in this episode."""
+        """Number of tokens that the inner agent has written so far in this episode."""
         return int(self.usage["completion_tokens"])
 
     @property
@@ -159,8 +159,9 @@ class Asked:
         """Yield candidate turns; each is requested when the iterator advances.
 
         At the first turn, each candidate comes from a new copy of the agent with a different seed. At later turns, each
-        comes from a copy of the agent whose turn was kept, with a new seed. If this agent has no method
-        ``reseed(seed)``, all copies would write the same turn, so only one is requested. Unusable replies are skipped.
+        comes from a copy of the agent whose turn was kept, with a new seed. If the agent has no method
+        ``reseed(seed)``, all such copies would write the same turn, so only one is requested. Unusable replies are
+        skipped.
 
         Args:
             observation: The last observation of the environment.
@@ -233,7 +234,7 @@ class Asked:
         return Try(begun + more, agent)
 
     def length(self, text: str) -> int:
-        """Return the number of tokens in a text; if the agent has no method ``count_tokens``, the number of words."""
+        """Return the number of tokens in a text, or of its words if the inner agent has no ``count_tokens``."""
         count = getattr(self._first, "count_tokens", None)
         return int(count(text)) if count is not None else len(text.split())
 

@@ -50,7 +50,7 @@ class AutoRace:
         self.criteria = tuple(criteria)
 
     def __call__(self, asked: Asked, question: str, chain: str) -> float:
-        """Return the share of criteria that the chain meets; a criterion that the reply does not mention is not met."""
+        """Return the share of criteria that the chain meets; criteria missing from the reply count as not met."""
         listed = "\n".join(f"{number}. {text}" for number, text in enumerate(self.criteria, 1))
         reply = asked.ask(GRADE.format(question=question, chain=chain, criteria=listed))
         met = {int(number[:9]) for number, said in _LINE.findall(reply) if re.match(r"\W*yes\b", said, re.IGNORECASE)}

@@ -98,7 +98,7 @@ class LocalModel:
 
 
 def local_model(path: str, chat_template: str | None = None) -> LocalModel:
-    """Return the model of that name, loaded once per process.
+    """Return the model with the given path or name, loaded once per process.
 
     Args:
         path: Folder of the model, or its name on the Hugging Face hub.

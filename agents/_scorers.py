@@ -1,7 +1,8 @@
-"""Scorers, with which ``best_of_k`` rates turns: bundled ones, which are found by name, and the user's own.
+"""Scorers, with which ``best_of_k`` rates turns: bundled scorers, found by name, and the user's own.
 
-A scorer is called with an ``Asked`` for its requests, the question and the turn, and returns a number; larger is
-better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in the same way.
+A scorer is called with three arguments: an ``Asked``, which sends requests to the inner agent, the question, and the
+turn. It returns a number; larger is better. A user's own scorer is named ``./file.py:Name``: a function, or a class
+with callable instances.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class SaysYes:
         self._votes = votes
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
-        """Ask the inner agent, once per vote, whether the solution in the turn is right; return the share of yes."""
+        """Ask the inner agent ``votes`` times whether the turn's solution is right; return the share of Yes replies."""
         return share_of_yes(asked, RIGHT.format(question=question, turn=turn), self._votes)
 
 

@@ -1,4 +1,4 @@
-"""Base class of agents that run an agent of another framework, such as LangGraph or smolagents.
+"""Base class of agents that run an agent of an external framework, such as LangGraph or smolagents.
 
 Covered: a user's agent, which a function creates for every episode, or a plain agent for an endpoint. Not covered: the
 adapters to the frameworks (``rstar2_env.adapters``), which are imported when an agent is made.
@@ -20,18 +20,19 @@ from rstar2_env.dialects import Dialect
 
 
 class TheirAgent(LoopAgent):
-    """Plays an episode with an agent of another framework.
+    """Plays an episode with an agent of an external framework.
 
     Args:
         factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the
-            function itself. It receives a ``RunningLoop``, here ``running``. The agent's tools come from
-            ``env_tools(running)`` of the framework's adapter, and its system message is ``running.system``. Without a
-            factory, a plain agent uses the model given by ``base_url`` and ``model``.
+            function itself. Its only argument is a ``RunningLoop``, called ``running`` here: ``env_tools(running)`` of
+            the framework's adapter returns the tools for the agent, and ``running.system`` is the system message.
+            Without a factory, a plain agent uses the model given by ``base_url`` and ``model``.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
-        tools: ``"native"``: the agent receives the environment's tools in the form of its framework. ``"text"``: it
-            receives no tools, but writes calls in the environment's dialect; each final output is played unchanged.
+        tools: ``"native"``: the agent receives the environment's tools in the form of its framework. ``"text"``: the
+            agent receives no tools; it writes calls in the environment's dialect, and each of its final outputs is
+            played unchanged as a turn.
         dialect: The environment's dialect.
 
     Raises:

@@ -15,7 +15,7 @@ from .base import AGENTS
 
 
 class BestOfK(Asking):
-    """Requests k turns from an agent at every turn and plays the turn with the highest score.
+    """At every turn, requests k candidate turns from an agent and plays the candidate with the highest score.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.
@@ -47,7 +47,7 @@ class BestOfK(Asking):
         self._k, self._enough = k, enough
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the turn with the highest score; of several such turns, the first."""
+        """Return the turn with the highest score; on a tie, the first of the tied turns."""
         best, best_score = None, float("-inf")
         for one in self._asked.tries(observation, info, self._k):
             try:

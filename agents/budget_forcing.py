@@ -1,8 +1,8 @@
 """``budget_forcing``: enforces a minimum and a maximum length of thought. s1 (arXiv 2501.19393), section 3.1.
 
 If an agent stops thinking before ``least`` tokens, "Wait" is appended to the thought and the agent continues. If the
-thought is longer than ``most`` tokens, it is cut there and the agent must answer. The paper appends "Wait" two to six
-times, and ends a cut thought with the end-of-thinking mark and "Final Answer:".
+thought is longer, it is cut after ``most`` tokens and the agent must answer. The paper appends "Wait" two to six times,
+and ends a cut thought with the end-of-thinking mark and "Final Answer:".
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ Least = Annotated[int, Rule(least=0)]
 
 
 class BudgetForcing(Asking):
-    """Makes an agent continue a short thought, by appending "Wait", and cuts a long thought so that it answers.
+    """Extends short thoughts of an agent by appending "Wait"; cuts long thoughts, after which the agent must answer.
 
-    An agent that can continue its own text (``policy``) does so; any other agent receives its thoughts in the prompt.
+    An agent that can continue its own text (``policy``) does so; any other agent receives its thought so far in the
+    prompt.
 
     Args:
         agent: The agent that thinks: its name with options, or your own.

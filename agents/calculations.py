@@ -21,7 +21,7 @@ from .base import AGENTS
 class Calculations:
     """Runs each worked calculation of a problem in the tool, then gives the problem's answer.
 
-    The calculations are in ``meta["calculations"]``; of "16-3-4=9", the tool runs "16-3-4".
+    The calculations are in ``meta["calculations"]``; for "16-3-4=9", the tool runs "16-3-4".
 
     If the problem has no calculations or the environment has no tools, the first turn is the answer. The tool's results
     are not compared with those in the data set.

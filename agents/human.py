@@ -1,4 +1,4 @@
-"""``human``: a person at the terminal, who reads the policy's observations and types its turns."""
+"""``human``: a person reads the observations at the terminal and types the turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Human:
     """
 
     interactive = True
-    "The agent human reads from the terminal, so it can play only one episode at a time."
+    "True: the agent reads from the terminal, so it can play only one episode at a time."
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         self._stdin = stdin

@@ -1,4 +1,4 @@
-"""``logit_transfer``: adds to a large model the change that RL made to a small model's logits. RAST (arXiv 2506.15710).
+"""``logit_transfer``: adds RL's effect on a small model's logits to a large model's logits. RAST (arXiv 2506.15710).
 
 The logits of each token are ``z = z_large + lambda (z_small_trained - z_small_base)``, with lambda = 1; the models
 share a vocabulary. Temperature and nucleus sampling are applied to z. Example: z = [1,0,0] + ([0,2,0] - [0,1,0]) =

@@ -36,7 +36,8 @@ class OpenAIChat:
         top_p: Probability mass of nucleus sampling, 0 to 1; ``None`` means the endpoint's default.
         max_tokens: Maximum number of tokens of one turn; ``None`` means the endpoint's default.
         stop: Strings at which the endpoint ends a turn; they are not part of the turn.
-        seeded: Send a seed for each turn, derived from the episode's; few endpoints guarantee reproducible sampling.
+        seeded: Send a seed with each request, derived from the episode's seed; few endpoints guarantee reproducible
+            sampling.
         extra: Additional fields of the request, such as ``{"reasoning_effort": "low"}``.
         cut: How to treat a reply that was cut at its token limit: ``"drop"`` ends the episode, which is then not
             counted; ``"play"`` plays the partial reply.
@@ -48,7 +49,7 @@ class OpenAIChat:
         api: ``"chat"``: chat completions. ``"responses"``: the Responses API, which has neither seeds nor stop strings.
         reasoning: How the Responses API keeps reasoning between turns. ``"encrypted"``: requests contain it, encrypted
             by the server, which stores nothing. ``"stored"``: the server stores every response, and a request names the
-            previous one. ``"none"``: it is dropped.
+            previous one. ``"none"``: the reasoning is dropped.
 
     Raises:
         ConfigurationError: ``base_url`` is not a URL, a number is out of range, the dialect cannot write native calls,
@@ -56,7 +57,7 @@ class OpenAIChat:
     """
 
     incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
-    """Options that do not affect the turns, so an evaluation may be resumed with other values of them."""
+    """Options that do not affect the turns; a resumed evaluation may have other values of these options."""
     determinism = "Requests contain a seed, unless seeded=false; few endpoints give equal replies for equal seeds."
 
     @checked

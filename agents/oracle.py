@@ -21,7 +21,7 @@ _NONSENSE = "?"
 class Oracle:
     """Plays the gold answer; if the problem has ``meta["expression"]``, it first runs the expression in the tool.
 
-    If the environment has its own reference player (games, mixtures), that player's turns are used.
+    If the environment has its own reference player, as games and mixtures do, the agent plays that player's turns.
 
     Args:
         corrupt: Whether to give a wrong answer instead of the gold answer.

@@ -1,4 +1,4 @@
-"""``reflect``: retries each turn with a critic's feedback. Self-Refine (2303.17651), Reflexion (arXiv 2303.11366)."""
+"""``reflect``: retries turns with a critic's feedback. Self-Refine (arXiv 2303.17651), Reflexion (arXiv 2303.11366)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _RIGHT = re.compile(r"\s*RIGHT\b")
 class Reflect(Asking):
     """Lets a critic review every turn and retries with its feedback, until the critic finds no error.
 
-    The feedback comes from the critic and not from the environment, in which the first answer would end the episode.
-    The turn of the last try is played without a review.
+    The feedback comes from the critic and not from the environment, because the first answer in the environment would
+    end the episode. The last of ``tries`` turns is played without a review.
 
     Args:
         agent: The agent that tries: its name with options, or your own.
-        critic: The agent that reviews; ``None`` uses the same agent.
+        critic: The agent that reviews; ``None`` uses ``agent``.
         tries: Maximum number of turns to try.
         tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
         dialect: The environment's dialect.

@@ -22,11 +22,11 @@ _GOES_ON = "\0"
 
 
 class SelfConsistency(Asking):
-    """Requests k turns from an agent at every turn and plays the most frequent answer.
+    """At every turn, requests k candidate turns from an agent and plays the most frequent answer.
 
-    Each requested turn is one vote: for its answer, or for a tool call, all of which count as the same vote. A turn
-    with neither has no vote. On a tie, the vote that occurred first wins. For votes over whole episodes see maj@k of
-    ``rstar2 eval --samples``.
+    Each requested turn is one vote: for its answer or, if it calls a tool, for calling a tool; all tool calls count as
+    the same vote. A turn with neither has no vote. On a tie, the vote that occurred first wins. For votes over whole
+    episodes see maj@k of ``rstar2 eval --samples``.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.

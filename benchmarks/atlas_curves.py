@@ -33,17 +33,18 @@ _WITHOUT_ANGLE = ("turns", 1)
 _QUANTITIES = ("angle, degrees", "scale", "noise")
 _BESIDE = 2
 _MOVES = """\
-The column *moves with* lists the figures that change along each of four axes. The angle must change by at least
-{turned:g} degrees; if groups were sampled, at least two of the intervals must not overlap. The scale must change by
-a factor of {changed:g}, and counts only if all groups were listed. The noise must change by a factor of {noisier:g}. A
-figure below each table draws all axes, even without a change; a vertical line is the interval of a sampled angle. If
-groups are sampled, {samples} are used in the rows of *Worlds* from *{few}* down, and {more} in the rows above.
+The column *moves with* lists the figures that change along each of four axes. A change must be large enough: at
+least {turned:g} degrees for an angle (if groups were sampled, at least two of the intervals must not overlap), a
+factor of {changed:g} for a scale (only if the expected update covers all groups), and a factor of {noisier:g} for a
+noise. A plot below each table draws all axes, even those without a change; a vertical line is the interval of a sampled
+angle. If groups are sampled, {samples} are used in the rows of the table *Worlds* from *{few}* down, and {more} in the
+rows above.
 
-- *Updates behind* is the number of updates by which the weights that sampled the episodes are older. Each step
-  back subtracts {rate:g} times the true gradient at the newer weights.
+- *Updates behind* is the staleness, in updates, of the weights that sampled the episodes. Older weights are the
+  current weights minus {rate:g} times the true gradient at the current weights; each further update repeats this step.
 - With *turns* 1, the policy has only one decision. An update along a policy gradient then has the angle 0 or 180 by
-  construction, so *turns* 1 is left out when angles are compared. *Turns* 3 is the case of *failure rate* 0.3: from 2
-  to 3 turns, the failure rate also changes from 0 to 0.3.
+  construction, so *turns* 1 is left out when angles are compared. The worlds with *turns* 3 and with *failure rate* 0.3
+  are the same: from 2 to 3 turns, the failure rate also changes from 0 to 0.3.
 """
 
 
@@ -230,4 +231,4 @@ def same_curves(record: Record, family: str) -> Iterator[str]:
     """Yield a line for each set of more than four parts or recipes that share a panel."""
     for names in alike(record, family).values():
         if len(names) > 4:
-            yield f"One panel for {', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}`."
+            yield f"{', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}` have the same curves."

@@ -91,8 +91,8 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
 
 An optimizer's batch is one group. In a batch of many groups, the denominators of `token_mean` and of statistics of the
 batch vary less, so their bias is smaller. The reward is the world's return plus any amount that a recipe's advantage
-adds. Rollout parts, samplers and hooks are excluded: a reward that needs a judge or a model changes the objective, not
-the estimate of its gradient.
+adds. Rollout parts, samplers and hooks are excluded, and so are rewards that need a judge or a model: such a reward
+changes the objective, not the estimate of its gradient.
 """
 _WORLDS = """\
 ## Worlds
@@ -334,8 +334,8 @@ def _resampling(record: Record) -> Iterator[str]:
         found["roc"][case]["cosines"]["clean success"] > found["roc"][case]["cosines"]["return"] for case in cases
     )
     yield (
-        f"\nIn {nearer} of {len(cases)} worlds, the update of `roc` is nearer to the gradient of clean success than to "
-        "that of the return.\n"
+        f"\nIn {nearer} of {len(cases)} worlds, the update of `roc` is nearer to the gradient of *clean success* than "
+        "to the gradient of the return.\n"
     )
     heads = [f"angle to {objective}, {case}" for objective in objectives for case in cases]
     yield "| `selector` | " + " | ".join([*heads, *(f"noise, {case}" for case in cases)]) + " |"
@@ -370,7 +370,7 @@ def _learned() -> Iterator[str]:
                 cells.append(apart_text(rows[arm]["apart"].get(figure), 3))
             yield f"| `{arm}` | " + " | ".join(cells) + " |"
     yield (
-        "\nThe command of these runs is `python benchmarks/learning.py compare --results "
+        "\nThe runs were made with `python benchmarks/learning.py compare --results "
         "benchmarks/learning_selection.jsonl --recipes ARMS --faults 0`."
     )
 

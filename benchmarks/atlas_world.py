@@ -204,9 +204,10 @@ class TabularPolicy(nn.Module):
 
 
 def older(world: World, updates: int) -> TabularPolicy:
-    """Return the weights of ``updates`` updates ago: minus ``RATE`` times the gradient of the return there, repeated.
+    """Return the weights of ``updates`` updates ago.
 
-    Each step back uses the gradient at the newer of its two weights.
+    For each update, ``RATE`` times the gradient of the return at the weights after the update is subtracted from these
+    weights.
     """
     found = TabularPolicy(world)
     for _ in range(updates):

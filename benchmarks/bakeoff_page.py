@@ -41,8 +41,8 @@ def section(told: Told) -> list[str]:
         text += _wrapped(f"- *{world.capitalize()}*: {_answer(own)}", indent="  ")
     text += ["", *_wrapped(_how(budgets, told))]
     made = (
-        f"{len(every)} of {planned} planned runs are in the tables. They took {hours:.1f} hours of CPU time, each on "
-        "one core of a machine with other work. The tables contain no times."
+        f"{len(every)} of {planned} planned runs are in the tables. The runs took {hours:.1f} hours of CPU time, each "
+        "on one core of a machine with other work. The tables contain no times."
     )
     text += ["", *_wrapped(made), ""]
     text += ["```sh", "python benchmarks/bakeoff.py run     # make the runs that are missing, in slices with --runs 10"]
@@ -63,8 +63,8 @@ def _how(budgets: set[int], told: Told) -> str:
         f"The learning rate of each recipe and world is the best of {', '.join(f'{rate:g}' for rate in RATES)} on seed "
         f"{RATE_SEED}, which is not in the means. Rates were chosen on the same {problems} held-out "
         "problems, so means are slightly too high, for all recipes alike. An interval is a 95 % interval over seeds "
-        "(Student's t). With three seeds it is wide, and seven recipes are compared with one, so an interval that "
-        "barely excludes 0 is weak evidence."
+        "(Student's t). With three seeds, intervals are wide, and seven recipes are compared with one, so an interval "
+        "that barely excludes 0 is weak evidence."
     )
 
 
@@ -101,9 +101,10 @@ def _answer(lines: Sequence[Line]) -> str:
     order = sorted(equal, key=lambda recipe: -means[recipe])
     return (
         f"`{best}` has the highest success, {means[best]:.3f} (cold start: {before:.3f}). "
-        + (f"Not distinguishable from it by their intervals: {_list(order, means)}. " if order else "")
+        + (f"Not distinguishable from `{best}` by the intervals: {_list(order, means)}. " if order else "")
         + (
-            f"Lower, by intervals below 0: {_list(sorted(worse, key=lambda recipe: -means[recipe]), means)}."
+            "Lower (interval of the difference below 0): "
+            f"{_list(sorted(worse, key=lambda recipe: -means[recipe]), means)}."
             if worse
             else ""
         )

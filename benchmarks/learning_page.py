@@ -87,9 +87,10 @@ WORLDS = {
 TRIED = """## Settings that were tried
 
 The comparison requires two properties of the cold start: its correct answers often follow a failing call, and a failing
-call does not lower the reward. The problems must be hard for another reason. The table lists the cold starts that were
-tried, with results on held-out problems. The last three columns show the share of correct answers by the result of the
-first call. The tokens of model A are characters; the tokens of model B are words and pairs of digits.
+call does not lower the reward. The problems must be hard for a reason other than failing calls. The table lists the
+cold starts that were tried, with results on held-out problems. The last three columns show the share of correct answers
+by the result of the first call. The tokens of model A are characters; the tokens of model B are words and pairs of
+digits.
 
 | # | model | problems | traces | success | failing calls | first call ran | exception | syntax error |
 |---|---|---|---|---|---|---|---|---|
@@ -224,15 +225,15 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
     text = [
         "### Curves",
         "",
-        f"A run of a recipe plays {settings['curve_budget']} episodes in groups. Refills, and episodes outside the",
-        f"groups, are not counted. Evaluations use {settings['curve_problems']} held-out problems. Every run has 8",
-        "problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per episode,",
-        "even if the recipe sets other values. The teacher of `opsd` is the policy itself with the answer in its",
-        "prompt.",
+        f"A run of a recipe plays {settings['curve_budget']} episodes in groups. Refilled groups, and episodes that",
+        f"belong to no group, are not counted. Evaluations use {settings['curve_problems']} held-out problems. Every",
+        "run has 8 problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens per",
+        "episode, even if the recipe sets other values. The teacher of `opsd` is the policy itself with the answer in",
+        "its prompt.",
         "",
         *wrap(
-            "The curves of these recipes were measured before their last change, with the options in "
-            "`EARLIER` of `benchmarks/learning_runs.py`: "
+            "The curves of these recipes were measured with earlier options, which are listed in `EARLIER` of "
+            "`benchmarks/learning_runs.py`: "
             f"{', '.join(f'`{arm}`' for arm in EARLIER if arm in arms) or 'none'}.",
             WIDTH,
             break_on_hyphens=False,

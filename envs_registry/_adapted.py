@@ -17,11 +17,11 @@ from rstar2_env.tools.by_name import ToolChoice
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Result of grading a turn with the other project's code.
+    """Result of grading a turn with the code of the project that defines the task.
 
     Attributes:
-        answer: The answer that the other project's code extracted from the turn, or ``None``.
-        score: The score of the other project's code, which becomes the reward.
+        answer: The answer that this code extracted from the turn, or ``None``.
+        score: The score that this code returned, which becomes the reward.
         correct: Whether the problem counts as solved.
     """
 
@@ -44,7 +44,7 @@ class AdaptedEnv(ToolEnv):
 
     @abstractmethod
     def grade(self, turn: str) -> Grade:
-        """Grade the turn that ended the episode. The other project's code may raise any exception."""
+        """Grade the turn that ended the episode; the code of the other project may raise any exception."""
 
     def answer_turn(self, turn: str) -> Ended:
         """Grade the turn with the other project's code; if this code raises an exception, the answer is wrong."""

@@ -49,7 +49,7 @@ class Alphametic(Puzzle):
         self.require("letters", 4, min(10, 2 * self.length - 1))
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw sums; return the first one of this split that has a unique solution when letters replace its digits.
+        """Draw sums until a sum belongs to the split and has a unique solution after letters replace its digits.
 
         The result is ``None`` if there is no such sum.
         """

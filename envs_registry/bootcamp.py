@@ -34,7 +34,7 @@ class BootcampEnv(AdaptedEnv):
 
     ## Episode end
     ``terminated`` after the first turn without a call: ``answered``, or ``no_answer`` if ``extract_output`` returns
-    ``None``. With ``tools``, the episode continues after turns with calls, and is ``truncated``, as in
+    ``None``. With ``tools``, the episode continues after turns with calls, and can be ``truncated`` as in
     ``rstar2/MathTool-v0``.
 
     ## Information

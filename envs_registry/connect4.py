@@ -32,8 +32,8 @@ class Connect4(Game):
 
     ## Difficulty
     ``strength=0.8`` (0 to 1): probability that the opponent plays a winning move, or else a block, if the position
-    has one. Otherwise, it plays a random move. A player who knows the opponent earns 1.0: matches without a
-    known winning sequence of moves are not used.
+    has one. Otherwise, the opponent plays a random move. A player that can predict the opponent's moves earns 1.0:
+    matches without a known winning sequence of moves are not used.
 
     ## Random baseline
     0.06: the player makes random legal moves, gives no intermediate answers, and wins 0.07 of the matches. Measured

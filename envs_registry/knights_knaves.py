@@ -56,7 +56,7 @@ class KnightsKnaves(Puzzle):
         return Draft(_QUESTION.format(who=who, said=said, example=example), knights.written(names, found[0]), key, meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Return whether the kinds are a solution of the statements."""
+        """Return whether the kinds that the answer gives to the people satisfy all statements."""
         return knights.read_kinds(answer, meta["names"]) in knights.solutions(meta["statements"])
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:

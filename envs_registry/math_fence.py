@@ -19,7 +19,7 @@ class MathFenceEnv(MathToolEnv):
     ## Action space
     Any string: the policy's whole turn. A program between ```` ```python ```` and a line of three backticks is a call;
     all programs of a turn run, in order. The answer is the last ``\boxed{}`` outside such fences. An engine should stop
-    at ``env.unwrapped.dialect.stop``.
+    at the strings in ``env.unwrapped.dialect.stop``.
 
     ## Observation space
     Any string. ``reset`` returns the problem; ``step`` returns the text that the policy is shown next: one ````
@@ -29,10 +29,11 @@ class MathFenceEnv(MathToolEnv):
     1 at the end if the last answer of the policy's own text is right, else 0. A program's output earns nothing.
 
     ## Episode end
-    The episode continues after a turn that contains a Python fence, closed or not, even with an answer, and after a
-    turn without an answer that ends with a fence of another kind (``malformed``: the model is shown the correct tag).
-    Any other turn ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``:
-    the budget ran out (``turns``, ``tokens``, ``time``), or the environment's own machinery failed (``unavailable``).
+    The episode continues after a turn that contains a Python fence, closed or not, even if it also contains an answer,
+    and after a turn that has neither a Python fence nor an answer and ends with an ``output`` fence or an untagged
+    fence (``malformed``: the policy is shown the correct tag). Any other turn ends the episode:
+    ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out (``turns``,
+    ``tokens``, ``time``), or the environment's own machinery failed (``unavailable``).
 
     ## Information
     As in ``rstar2/MathTool-v0``. ``answer_tags`` counts the complete boxes.

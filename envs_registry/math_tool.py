@@ -40,20 +40,20 @@ class MathToolEnv(ToolEnv):
     1 at the end if the last answer of the policy's own text is right, else 0. A tool's output earns nothing.
 
     ## Episode end
-    The episode continues after a turn that contains a call, well-formed or not, even with an answer. A turn without a
-    call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
-    (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the environment's own
-    machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the episode). An episode is
-    never both.
+    The episode continues after a turn that contains a call, well-formed or not, even if it also contains an answer. A
+    turn without a call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the
+    budget ran out (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the
+    environment's own machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the
+    episode). An episode is never both ``terminated`` and ``truncated``.
 
     ## Information
     Deterministic, given the seed and the actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system``
     (the system message), ``stop`` (strings after which an engine should stop). On ``step``: ``role`` of the returned
     text, ``tool_calls`` (a list with ``name``, ``status``, ``error_type``, ``exit_code``, ``truncated`` and
-    ``injected``: whether a wrapper put a fault into the call) and ``answer_tags`` (the number so far); at the
-    end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors`` and ``tool_calls_total`` (both without
-    ``unavailable`` and injected calls), and if an answer was graded ``verdict``
-    (``reason``, a value of ``rstar2_env.verification.Reason``, and ``method``, the layer that decided).
+    ``injected``: whether a wrapper put a fault into the call) and ``answer_tags`` (number of marked answers so far); at
+    the end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors`` and ``tool_calls_total`` (both without
+    ``unavailable`` and injected calls) and, if an answer was graded, ``verdict`` (``reason``, a value of
+    ``rstar2_env.verification.Reason``, and ``method``, the layer that decided).
 
     ## Version history
     v0: first version.

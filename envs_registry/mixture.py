@@ -67,9 +67,9 @@ class MixtureEnv(gym.Env[str, str]):
     As in the source's environment, and ``source`` (its name). ``problem_id`` is ``<source>:<id>``. Every step has
     ``source_reward``, the reward before scaling.
 
-    ``reset(options=)`` takes ``{"source": name}``, ``{"problem_id": "<source>:<id>"}``, and ``{"problem": problem}``,
-    whose field ``source`` selects the source unless the option ``source`` does. Other options are passed to the
-    source's environment.
+    ``reset(options=)`` takes ``{"source": name}``, ``{"problem_id": "<source>:<id>"}``, and ``{"problem": problem}``;
+    if the option ``source`` is missing, the problem's field ``source`` selects the source. Other options are passed to
+    the source's environment.
 
     ## Difficulty
     The sources define the difficulty. The default mixture has ``rstar2/MathTool-v0`` (two fifths),
@@ -140,7 +140,10 @@ class MixtureEnv(gym.Env[str, str]):
         for name, env in self._envs.items():
             spaces = (env.observation_space, env.action_space)
             if not all(isinstance(space, UnicodeText) for space in spaces):
-                raise ConfigurationError(f"Source {name!r} is not a text environment: its spaces are {spaces}.")
+                raise ConfigurationError(
+                    f"Source {name!r} is not a text environment: both of its spaces must be UnicodeText, but they are "
+                    f"{spaces}."
+                )
         self.observation_space = UnicodeText(max(_length(env.observation_space) for env in self._envs.values()))
         self.action_space = UnicodeText(min(_length(env.action_space) for env in self._envs.values()))
         self.tools = JoinedChains([env.unwrapped for env in self._envs.values()])
@@ -157,7 +160,7 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def playing(self) -> gym.Env[str, str]:
-        """The environment from which the current episode was drawn."""
+        """The environment in which the current episode is played."""
         return self._env
 
     @property
@@ -167,7 +170,7 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def problem(self) -> Problem:
-        """The problem of the current episode, from the environment of its source."""
+        """The problem of the current episode, from the environment in which the episode is played."""
         problem: Problem = self._env.get_wrapper_attr("problem")
         return problem
 

@@ -27,16 +27,17 @@ class Negotiate(Game):
 
     ## Game
     A move is the number of items of each kind that the policy takes (``1, 0, 2``), or ``accept``. The intermediate
-    questions ask for the value of that deal to the policy and to the opponent (after GAMEBoT, arXiv 2412.13602). The
-    outcome is the value of the deal, divided by the largest value that this opponent would have accepted for the
-    policy; it is 0 without an agreement after the last round. An outcome of at least 0.8 counts as won.
+    questions (after GAMEBoT, arXiv 2412.13602) ask for the value, to the policy and to the opponent, of the deal that
+    the move proposes or accepts. The outcome is the value of the agreed deal to the policy, divided by the largest
+    value that the policy could have obtained from this opponent; it is 0 without an agreement after the last round. An
+    outcome of at least 0.8 counts as won.
 
     ## Difficulty
     ``rounds=5`` (1 to 50); ``reveal=True``: whether the policy knows the opponent's values; otherwise there is only one
     intermediate question. A player who knows what the opponent will accept earns 1.0.
 
     ## Random baseline
-    0.31: the player makes random possible proposals and gives no intermediate answers; 0.09 of its episodes are
+    0.31: the player makes random legal proposals and gives no intermediate answers; 0.09 of its episodes are
     ``correct``. Measured over 300 matches.
     """
 

@@ -41,7 +41,8 @@ class StringCompose(Puzzle):
     is ``show_source=False``, which shows only the names of the functions.
 
     ## Random baseline
-    0.017: the player answers with the unchanged input. It earns more at level 1, and hardly anything at level 4.
+    0.017: the player answers with the unchanged input. This player earns more at level 1, and hardly anything at
+    level 4.
     """
 
     name = "string_compose"
@@ -69,7 +70,7 @@ class StringCompose(Puzzle):
         return Draft(question, made.value, f"{made.expression} of {text}", meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Return whether the answer is exactly the string that the program returns."""
+        """Return whether the answer, plain, in quotation marks or in JSON, is the string that the program returns."""
         text = plain(answer)
         if not text.startswith("{"):
             return bool(meta["output"] in (text, unquoted(text)))

@@ -34,12 +34,12 @@ class Sudoku(Puzzle):
     other character makes the answer wrong.
 
     ## Difficulty
-    ``size=4`` (4, 6 or 9), ``holes=0``, the number of empty cells; 0 means 8, 18 or 40, depending on the size. The
-    maximum is 11, 24 or 52.
+    ``size=4`` (4, 6 or 9), ``holes=0``, the number of empty cells; 0 means 8, 18 or 40, depending on the size. At
+    most 11 (size 4), 24 (size 6) or 52 (size 9) cells can be empty.
 
     ## Random baseline
     0.15: the player fills every empty cell with a random digit that the givens of its row, column and box allow.
-    At larger sizes, hardly any such grid is right.
+    At larger sizes, hardly any grid filled like this is right.
     """
 
     name = "sudoku"

@@ -2,7 +2,7 @@
 
 FILE is a JSONL file of word problems with ``question`` and ``solution`` (GSM8K's training problems). A word in lower
 case is in the table if it is among the three words after a number at least four times. Numbers, units and the operators
-of ``read/vocabulary.txt`` are left out, since they change a number.
+of ``read/vocabulary.txt`` are left out, since they change the value of a number.
 """
 
 from __future__ import annotations

@@ -151,7 +151,8 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
         config: A file of options, or a run's folder.
 
     Raises:
-        ConfigurationError: The file cannot be read, or neither ``name`` nor the file names a trainer.
+        ConfigurationError: The file cannot be read, neither ``name`` nor the file names a trainer, or the file is of a
+            run of another trainer.
     """
     if config is None:
         if name is None:

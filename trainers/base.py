@@ -163,7 +163,7 @@ class Recipe:
         aggregation: Averages the loss over the tokens of the optimizer's batch.
         correction: Weights that correct for differences between the engine's and the trainer's probabilities.
         sampler: Chooses the problems of a step.
-        hook: Callbacks, in addition to those of ``PartOptions``.
+        hook: Callbacks, in addition to the default callbacks of ``PartOptions``.
         defaults: Options of the run that the algorithm prescribes, in groups (``{"rollout": {"oversample": 2}}``); they
             override ``TrainConfig``'s defaults. Options of the environment are dropped if the caller names another
             environment.

@@ -1,8 +1,8 @@
 """Train the agent ``navigator`` by Double DQN (arXiv 1509.06461): dueling network, epsilon-greedy, replay buffer.
 
 The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_b Q(s', b))``, and ``r`` at the end of an episode, where r is the
-reward, s' the next state, and Q' a copy of Q that is renewed every ``copy_every`` updates. Covered: the learner, for
-any function that plays an episode with a given chooser, and ``train_navigator``, which plays in an environment through
+reward, s' the next state, and Q' a copy of Q that is renewed every ``copy_every`` updates. Covered: ``learn``, for any
+function that plays an episode with given block choices; ``train_navigator``, which plays in an environment through
 ``reset`` and ``step``. Torch is imported only for training.
 """
 
@@ -21,7 +21,7 @@ from rstar2_env.evaluation.play.episode import play_episode
 from ._dueling import _WIDE, ACTIONS, SCORES, q_values
 
 PlayEpisode = Callable[[Callable[[tuple[int, ...]], int], int], float]
-"""Function that plays an episode, given a function from seven scores to a block, and a seed; returns the reward."""
+"""Function that plays an episode, given a ``Chooser`` of reasoning blocks and a seed, and returns the reward."""
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ class MctsPuct(Thinker):
 
     Args:
         agent: The agent that proposes: its name with options, or your own.
-        value: The agent that rates states; ``None`` uses the same agent.
-        process: The agent that checks steps; ``None`` uses the same agent, ``"none"`` disables the check.
+        value: The agent that rates states; ``None`` uses ``agent``.
+        process: The agent that checks steps; ``None`` uses ``agent``, ``"none"`` disables the check.
         iterations: Number of descents from the root.
         depth: Maximum number of steps in a chain.
         width: Number of proposals requested in each state.

@@ -1,12 +1,12 @@
 """``navigator``: a small policy chooses the next block of a chain of thought. RL of Thoughts (arXiv 2505.14140).
 
-State: the model rates its own work with seven scores from 1 to 3. Three are for the work so far (right modelling,
-clarity, right calculation), two for the rest (few steps, easy ideas), two for the answer (nearness, confidence).
-Blocks (actions): reason one step, decompose, debate, refine, terminate. Rules: the chain ends with an answer, or after
-``steps`` blocks; at the first step, reason replaces refine. The policy is the greedy policy of a dueling network of
-2,566 parameters (``_dueling``), trained by Double DQN; without weights the agent plays one fixed block until it has an
-answer. ``train_navigator`` trains a policy on any environment, with the reward at the end of the episode; the paper
-uses a process reward model.
+State: the model rates its own work with seven scores from 1 to 3. Three scores rate the work so far (correct modelling,
+clarity, correct calculation), two rate the remaining work (few steps, easy ideas), and two rate the answer (nearness,
+confidence). Blocks (actions): reason one step, decompose, debate, refine, terminate. Rules: the chain ends with an
+answer, or after ``steps`` blocks; at the first step, the block reason is played in place of refine. The policy is the
+greedy policy of a dueling network of 2,566 parameters (``_dueling``), trained by Double DQN; without weights the agent
+plays one fixed block until it has an answer. ``train_navigator`` trains a policy on any environment, with the reward at
+the end of the episode; the paper uses a process reward model.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ BETTER = "Two next steps are proposed.\nA: {first}\nB: {second}\nWhich is better
 REFINE = "Rewrite the last step so that it is right, in one line."
 
 Chooser = Callable[[tuple[int, ...]], int]
-"""Function that chooses a block from the seven scores."""
+"""Function that chooses the next reasoning block from the seven scores that the model gives its own work."""
 
 
 def allowed(block: int, *, step: int, steps: int, answered: bool) -> int:
-    """Return the block to play: the chosen block, unless a rule replaces it.
+    """Return the reasoning block to play: the chosen block, unless a rule replaces it.
 
     Args:
         block: The chosen block, as its index in ``BLOCKS``.

@@ -1,10 +1,10 @@
-"""``tactic_router``: chooses between reasoning in words and programs. Reason in the Wild (arXiv 2406.13764).
+"""``tactic_router``: chooses between reasoning in words and writing programs. Reason in the Wild (arXiv 2406.13764).
 
 The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
 ``program_aided`` (words and a program). Each tactic runs at most once; its result is added to the prompt, and the model
-chooses again, until it chooses ``aggregate`` or a tactic that has already run or is not in ``routes``, a tactic fails,
-or ``steps`` tactics have run. Then it answers from all results. The paper also has logic programs for a solver; here a
-Python program can call a solver.
+chooses again. This ends when the model names no unused tactic of ``routes`` (it may name ``aggregate``), when a tactic
+fails, or after ``steps`` tactics. Then the model answers from all results. The paper also has logic programs for a
+solver; here a Python program can call a solver.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Adapters that serve these environments to other frameworks; nothing here is imported by ``import rstar2_env``."""
+"""Adapters to the environments, agents and formats of other frameworks; ``import rstar2_env`` imports none of them."""

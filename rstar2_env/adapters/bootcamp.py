@@ -1,7 +1,7 @@
-"""InternBootcamp's protocol (arXiv 2508.08636): instances from seeds, a prompt, a verifier; its instances as problems.
+"""InternBootcamp's protocol (arXiv 2508.08636): a bootcamp makes instances, writes their prompts and verifies answers.
 
-Covered: the protocol, loading a bootcamp by name, its instances as problems. Not covered: the environment, which is
-``rstar2/Bootcamp-v0``.
+Covered: the protocol, loading a bootcamp by name, a bootcamp's instances as problems. Not covered: the environment,
+which is ``rstar2/Bootcamp-v0``.
 """
 
 from __future__ import annotations

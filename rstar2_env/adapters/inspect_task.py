@@ -55,7 +55,7 @@ def play(
     wrappers: str | None = None,
     env_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Return a task that plays episodes of an environment, with the same arguments as ``rstar2_env.evaluate``.
+    """Return a task that plays the episodes that ``rstar2_env.evaluate`` would play with the same options.
 
     Args:
         env: A Gymnasium id, or your own code.
@@ -69,7 +69,7 @@ def play(
         env_options: Options of the environment.
 
     Raises:
-        ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
+        ConfigurationError: The options contradict each other, or ``episodes`` is missing for an unlimited source.
     """
     make = partial(make_env, env, wrappers=wrappers or (), **(env_options or {}))
     made = make()
@@ -147,7 +147,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
 def reward() -> Any:
-    """Return a scorer whose score is the episode's reward; episodes ended by a failure are unscored."""
+    """Return a scorer whose score is the episode's reward; an episode that does not measure the model is unscored."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.metadata[KEPT]

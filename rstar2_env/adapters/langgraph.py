@@ -2,7 +2,7 @@
 
 Covered: any compiled graph whose state has ``messages``, such as the graphs of ``create_agent`` and
 ``create_react_agent``, or a plain graph for an OpenAI-compatible endpoint; several messages in one episode; calls with
-invalid JSON arguments, which LangChain does not pass to its tools: they are played as malformed calls, and the graph
+invalid JSON arguments: LangChain does not pass these to its tools, so they are played as malformed calls, and the graph
 runs again on the results. Not covered: a call to a tool that does not exist, which LangGraph answers by itself, so that
 no turn is played; token counts.
 """
@@ -29,8 +29,10 @@ except ImportError as error:
     raise MissingExtraError("langgraph", "The adapter 'langgraph'") from error
 
 _MOST_STEPS = 200
-"""Limit of steps in one run, tool steps included. The environment's budgets end an episode earlier; this limits calls
-that never reach the environment."""
+"""Maximum number of steps in one run, including the steps of tools.
+
+The environment's budgets end an episode earlier; this limits calls that never reach the environment.
+"""
 
 
 def env_tools(box: Toolbox) -> list[Any]:

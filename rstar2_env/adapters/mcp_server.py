@@ -326,7 +326,7 @@ class EpisodeDesk:
             or not oldest.lock.acquire(blocking=False)
         ):
             raise ValueError(
-                f"This server allows {self._most} unfinished episodes at the same time, and all are in use: "
+                f"This server allows {self._most} unfinished episodes at the same time, and this number is reached: "
                 "finish an episode first."
             )
         try:

@@ -39,7 +39,7 @@ class _Session(ServedEnv):
 
     Args:
         env: The environment, as for ``make_env``.
-        options: Options of ``make_env``: those of the environment, and ``wrappers``.
+        options: Options of ``make_env``: options of the environment, and ``wrappers``.
     """
 
     def __init__(self, env: str, options: Mapping[str, Any]) -> None:
@@ -201,6 +201,9 @@ class NemoGymEnv(ForeignEnv):
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.
         full_reward: Minimum return at which an episode counts as solved.
+
+    Raises:
+        ConfigurationError: There are no rows, or a row has no ``responses_create_params``.
     """
 
     held: ClassVar[tuple[str, ...]] = ("_client",)

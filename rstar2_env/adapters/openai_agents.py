@@ -31,7 +31,10 @@ except ImportError as error:
 
 T = TypeVar("T")
 _MOST_TURNS = 100
-"""Limit of turns in one run. The environment's budgets end an episode earlier; this limits calls of other tools."""
+"""Maximum number of turns in one run.
+
+The environment's budgets end an episode earlier; this limits calls of other tools.
+"""
 
 
 def env_tools(box: Toolbox) -> list[Any]:

@@ -54,7 +54,7 @@ class TextObservation(Observation):
     Attributes:
         text: The next observation of the policy.
         terminated: Whether the episode reached its end.
-        truncated: Whether a budget ended it, or it is ``unavailable``.
+        truncated: Whether a budget ended the episode, or the episode is ``unavailable``.
         info: The environment's ``info``; values that JSON cannot hold are converted to text.
     """
 

@@ -1,9 +1,9 @@
 """Environment that plays any OpenEnv (``openenv`` 0.10) server, by its address.
 
-Covered: every OpenEnv server that plays a policy's turns, with a typed or a generic action; servers of this package,
-which return the whole contract (statuses, ``end``, ``truncated``). Not covered: the start of a server or a container,
-and a server's MCP tools; for both, use OpenEnv's own client. OpenEnv's ``StepResult`` has a single flag ``done``, so
-for a server of another package every end is ``answered``.
+Covered: OpenEnv servers for which a turn is a text field of the action, or the whole action as JSON; servers of this
+package, which return the whole contract (statuses, ``end``, ``truncated``). Not covered: the start of a server or a
+container, and a server's MCP tools; for both, use OpenEnv's own client. OpenEnv's ``StepResult`` has a single flag
+``done``, so for a server of another package every end is ``answered``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class OpenEnvEnv(ForeignEnv):
         field: Field of the action that receives the turn's text; by default the only field that the server's schema
             requires. ``"*"``: the turn itself is the action, as a JSON object; this is the default if several fields
             are required.
-        show: Field of the observation to show to the policy. By default ``text``, else its only text field, else the
-            observation as JSON.
+        show: Field of the observation to show to the policy. By default the field ``text``, else the only field with a
+            text, else the whole observation as JSON.
         reset_options: Further arguments of the server's ``reset``.
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.

@@ -1,8 +1,9 @@
 """Episodes as OpenEnv's ``TrainingTrace`` (``openenv`` 0.10), token for token, and back.
 
 Covered: prompt, completion, log-probabilities and mask of every turn, as the engine made them; the reward, statuses
-and weight version of a turn, in ``metadata``. A trace has no field for the end of an episode, so it is in the metadata
-of the last turn. Not covered: branched episodes, in which a turn does not begin with all tokens of the turn before it.
+and weight version of a turn, in ``metadata``. A trace has no field for the end of an episode; the metadata of
+the last turn contains the end. Not covered: branched episodes, in which a turn does not begin with all tokens of the
+turn before it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _STOP_S = 10.0
 
 
 class NodeLostError(Rstar2Error, RuntimeError):
-    """An episode was lost because its node was lost. ``reset`` starts an episode on another node."""
+    """An episode was lost, because its node died or did not answer in time; ``reset`` starts a new episode."""
 
 
 class _Stage:
@@ -76,7 +76,7 @@ class _Stage:
 
 @dataclass(eq=False, slots=True)
 class _Seat:
-    """An actor on a node, in which environments can be placed, and the number of environments that it has."""
+    """An actor on a node, and the number of environments that were placed in the actor."""
 
     node: ray_cluster.RayNode
     actor: Any
@@ -181,7 +181,7 @@ class RayEnvs(Closing):
                 self._looked = float("-inf")
 
     def _look(self) -> None:
-        """Query the nodes; start actors until every live node has ``actors_per_node``, and drop those of dead nodes."""
+        """Query the nodes; drop the actors of dead nodes, and start actors until each node has ``actors_per_node``."""
         nodes = ray_cluster.living_nodes(self._resource)
         alive = {node.id for node in nodes}
         self._seats = [seat for seat in self._seats if seat.node.id in alive]
@@ -197,7 +197,7 @@ class RayEnvs(Closing):
 
 
 def _retried(call: Callable[[], T]) -> T:
-    """Call a function and return its result; if its node is lost, retry, at most ``_TRIES`` times."""
+    """Return the result of a function; on ``NodeLostError``, call it again, up to ``_TRIES`` times in all."""
     for _ in range(_TRIES - 1):
         with contextlib.suppress(NodeLostError):
             return call()
@@ -220,7 +220,7 @@ class RemoteEnv(gym.Env[str, str]):
         """See ``gymnasium.Env.reset``. If its node has died, the environment moves to a live node.
 
         Raises:
-            NodeLostError: Several nodes died in a row.
+            NodeLostError: Several nodes in a row died or did not answer in time.
         """
         super().reset(seed=seed)
 
@@ -236,8 +236,8 @@ class RemoteEnv(gym.Env[str, str]):
         """See ``gymnasium.Env.step``.
 
         Raises:
-            NodeLostError: The node was lost, and the episode with it.
-            EpisodeOverError: The node was lost earlier.
+            NodeLostError: The node died or did not answer in time; the episode is lost.
+            EpisodeOverError: The episode was lost earlier.
         """
         if self._seat is None:
             raise EpisodeOverError(

@@ -1,4 +1,4 @@
-"""skyrl-gym (0.4), in both directions: this package's environments for skyrl-gym, and skyrl-gym's environments here.
+"""skyrl-gym (0.4): plays environments of this package in skyrl-gym, and environments of skyrl-gym in this package.
 
 Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
 environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. skyrl-gym's interface has two
@@ -37,7 +37,7 @@ class SkyRLServed(BaseTextEnv):
         env_config: SkyRL's own configuration of the environment; not read.
         extras: The row of the data set; its ``seed`` or ``problem_id`` selects the problem.
         env: A registered id, or any other value that ``make_env`` accepts.
-        options: Options of ``make_env``: those of the environment, and ``wrappers``.
+        options: Options of ``make_env``: options of the environment, and ``wrappers``.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ def register(skyrl_id: str, env: str, **options: Any) -> None:
     Args:
         skyrl_id: The ``env_class`` of the data set's rows.
         env: A registered id, or any other value that ``make_env`` accepts.
-        **options: Options of ``make_env``: those of the environment, and ``wrappers``.
+        **options: Options of ``make_env``: options of the environment, and ``wrappers``.
     """
     make_env(env, **options).close()  # reports wrong options here, not in every episode
     kwargs = {"env": env, "options": options}
@@ -133,9 +133,12 @@ class SkyRLEnv(ForeignEnv):
         rows: The data set: a list of rows, or a file of JSON lines. Each row has ``prompt`` (messages) and the other
             fields that the environment reads.
         env_config: Configuration that is passed to the environment.
-        max_turns: Maximum number of turns of the policy. skyrl-gym receives the ``max_turns`` of the row, if it has
-            one.
+        max_turns: Maximum number of turns of the policy. skyrl-gym receives the row's ``max_turns`` as its own limit,
+            or this number if the row has none.
         full_reward: Minimum return at which an episode counts as solved.
+
+    Raises:
+        ConfigurationError: skyrl-gym has no such environment, there are no rows, or a row has no ``prompt``.
     """
 
     @checked

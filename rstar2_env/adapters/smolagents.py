@@ -24,7 +24,10 @@ except ImportError as error:
     raise MissingExtraError("smolagents", "The adapter 'smolagents'") from error
 
 _MOST_STEPS = 100
-"""Limit of steps in one run. The environment's budgets end an episode earlier; this limits calls of other tools."""
+"""Maximum number of steps in one run.
+
+The environment's budgets end an episode earlier; this limits calls of other tools.
+"""
 _TYPES = ("string", "boolean", "integer", "number", "array", "object")
 
 

@@ -1,4 +1,4 @@
-"""TextArena (0.7), in both directions: its games as environments, and these environments as one-player games.
+"""Games of TextArena (0.7) as environments of this package, and environments of this package as one-player games.
 
 Covered: games of one player and of several players (agents play the other seats, that is, the other players), invalid
 moves, outcomes and their reasons. An observation has only TextArena's messages since the policy's last turn;
@@ -105,7 +105,7 @@ class TextArenaEnv(ForeignEnv):
             return Opening(self._news())
 
     def play(self, turn: str) -> TurnReply:
-        """Play the policy's move, and the others' moves until it is the policy's turn again."""
+        """Play the policy's move, and then the other seats until it is the policy's turn again."""
         with self._random.resumed():
             errors = self._errors()
             done = self._theirs.step(turn)[0] or self._others_play()
@@ -160,7 +160,7 @@ class ServedGame(ta.Env):
 
     Args:
         env: A registered id, or any other value that ``make_env`` accepts.
-        **options: Options of ``make_env``: those of the environment, and ``wrappers``.
+        **options: Options of ``make_env``: options of the environment, and ``wrappers``.
     """
 
     def __init__(self, env: str, **options: Any) -> None:

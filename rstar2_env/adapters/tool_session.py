@@ -134,7 +134,8 @@ class ToolSession:
         """Play a text without a call as a turn; in most environments this turn ends the episode.
 
         Returns:
-            The next observation; empty after the end.
+            The next observation, empty if the turn ended the episode; if the episode was over before, a sentence that
+            reports it.
         """
         with self._lock:
             return OVER if self._over else self._step(text)

@@ -65,7 +65,8 @@ class TrlEnvironment:
             The user's message, which TRL adds to the row's prompt.
 
         Raises:
-            ConfigurationError: The row has none of these, so the rollouts of a group would play different problems.
+            ConfigurationError: The row has neither a problem nor ``seed``, so the rollouts of a group would play
+                different problems.
         """
         options: dict[str, Any] | None
         if row.get("question") is not None and row.get("answer") is not None:

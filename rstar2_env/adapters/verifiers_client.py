@@ -86,7 +86,7 @@ class VerifiersEnv(ForeignEnv):
         return self._open().task(number)
 
     def begin(self, number: int) -> Opening:
-        """Start the episode of a task in verifiers, whose first request to the model becomes the first observation."""
+        """Start the episode of a task in verifiers; its first request to the model becomes the first observation."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
             raise ServiceError(f"The package `verifiers` did not start an episode: {_what_failed(event)}", cause="lost")
@@ -194,7 +194,7 @@ class _Session:
         return self._tasks[number % len(self._tasks)]
 
     def start(self, number: int, timeout_s: float) -> Any:
-        """Start the episode of a problem number, and return its first event, of the kinds that ``answer`` returns."""
+        """Start the episode of a problem number, and return the episode's first event; see ``answer`` for the kinds."""
         task = self.task(number)
         self._on_loop(self._begin(task))
         return self._event(timeout_s)
@@ -254,7 +254,7 @@ class _Session:
             self._waiting.set_result(turn)
 
     async def _complete(self, request: web.Request) -> web.Response:
-        """Act as the model: put the conversation's new messages into the queue, wait for the turn, and return it."""
+        """Act as the model: queue the conversation's new messages for the policy, wait for its turn, and return it."""
         body = await request.json()
         messages = body["messages"]
         own = [number for number, one in enumerate(messages) if one["role"] == "assistant"]
@@ -292,7 +292,7 @@ class _Session:
 
 
 def _register_harness() -> None:
-    """Register the text harness as a module of verifiers, which looks up harnesses there."""
+    """Register the text harness as an importable module, since verifiers finds a harness by its module's name."""
     if _HARNESS not in sys.modules:
         module = ModuleType(_HARNESS)
         module.__spec__ = ModuleSpec(_HARNESS, None)

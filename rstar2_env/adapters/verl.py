@@ -1,9 +1,9 @@
-"""Tools (0.9) and interactions (0.7) with which verl's agent loop plays environments of this package.
+"""Tools (verl 0.9) and interactions (verl 0.7) with which verl's agent loop plays environments of this package.
 
 Covered: every tool of an environment as a ``BaseTool`` of verl, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
-grades the final turn. Not covered: verl's environments in this package, since verl has none: it has tools and reward
-functions, which only its trainer calls.
+grades the final turn. Not covered: environments of verl, since verl has only tools and reward functions, which its
+trainer calls.
 
 With tools, verl parses the calls itself: a call that it cannot parse never reaches the environment, and has no status.
 Name the class in verl's configuration: ``class_name: rstar2_env.adapters.verl.EnvTool``, or ``...EnvInteraction``.
@@ -53,14 +53,14 @@ class Trajectory(ServedEnv):
         self.reset(*chosen)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, float, dict[str, Any]]:
-        """Play one call as a turn; return the result without the dialect's tags, the reward, and ``info``."""
+        """Play one call as a turn; return its result (without the dialect's tags), the reward and ``info``."""
         if self.over:
             return OVER, 0.0, {"end": self.episode.end}
         text, reward, _, _, info = self.step(self.env.get_wrapper_attr("dialect").format_call(name, arguments))
         return self.text_of_calls(text), float(reward), jsonable(info)
 
     def record(self) -> dict[str, Any]:
-        """Return the episode's ``statuses``, ``injected`` (each fault's status), ``turns`` and ``end`` so far."""
+        """Return the episode's ``statuses``, ``injected`` (statuses of faults), ``turns`` and ``end`` so far."""
         return {
             "statuses": [str(status) for status in self.episode.statuses],
             "injected": [str(status) for status in self.episode.injected],
@@ -139,6 +139,9 @@ class EnvInteraction(BaseInteraction):
 
     Args:
         config: Dict with the keys ``env``, ``options``, ``wrappers``.
+
+    Raises:
+        ConfigurationError: The installed verl has no interactions (0.8 or newer).
     """
 
     def __init__(self, config: dict[str, Any]) -> None:

@@ -15,16 +15,16 @@ from rstar2_env.core.secret import hide_arguments
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": (
-        "Make a tiny model, train it on this CPU, and compare.",
+        "Make a tiny model, train it on this CPU, and compare the results.",
         "rstar2 demo --out runs/demo",
     ),
     "train": (
-        "Train a model with a trainer, by name.",
+        "Train a model by reinforcement learning, with a named trainer.",
         "rstar2 train grpo_roc --model runs/demo/cold-start --problems arithmetic --set env.max_turns=4",
     ),
     "run": ("Run the stages of a pipeline, or resume it.", "rstar2 run tiny_cpu -o runs/tiny"),
     "launch": (
-        "Start servers and trainers on this machine, and stop them.",
+        "Start inference servers and a training run on this machine.",
         "rstar2 launch --serve 0-3 --train 4-7 -- grpo_roc --model runs/demo/cold-start --problems arithmetic",
     ),
     "plan": (
@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 sft --model MODEL --traces runs/demo/traces.jsonl --out start",
     ),
     "export": (
-        "Export the weights of a run, or an environment as a package.",
+        "Export the weights or episodes of a run, or an environment.",
         "rstar2 export runs/demo/grpo_roc --which best --merge --out model",
     ),
     "traces": (
@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def build(arguments: Sequence[str]) -> Any:
-    """Build the Typer app: load the module of the called subcommand; the others are only listed in the help."""
+    """Build the Typer app: load the module of the called subcommand; other subcommands are only listed in the help."""
     import typer
 
     from rstar2_env.cli._calls import FORM_EXAMPLES, read_call

@@ -28,7 +28,7 @@ FORM_EXAMPLES = {
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",
 }
-"""Example command line of each form, by the form's module."""
+"""Example command lines for the forms of subcommands (see ``FORMS``), by the form's module."""
 
 RENAMED: dict[str, tuple[str, str]] = {
     **{kind: (f"list {kind}", "list") for kind in ("trainers", "parts", "agents", "envs", "wrappers")},
@@ -125,8 +125,8 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Return the words with the values of the flags as positional arguments, in the order of ``flags``.
 
-    If a flag is missing, the user typed its value without the flag, among the other words. So all other words are
-    inserted at the position of the first missing flag's value.
+    A value without its flag is among the other words. Therefore all other words are inserted after the values of the
+    flags that precede the first missing flag.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])

@@ -213,8 +213,9 @@ def _written(option: TypedOption) -> str:
 def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
     """Return the command-line form of the Python option ``name``: ``--episodes``, or ``--set NAME=VALUE``.
 
-    For an option with several names, this is the name that the user typed, or else the first long name. The text is
-    empty if the command takes the option in neither form, for example as an argument without a flag.
+    For an option with several names, this is the name that the user typed, or else the first long name; for an argument
+    without a flag, it is the argument's name. The text is empty if the command has neither such a parameter nor
+    ``--set``.
 
     Args:
         ctx: The command that was called.

@@ -1,4 +1,4 @@
-"""Makes the files of a new environment, agent or part, or of a distribution with it, from the folder ``templates``.
+"""Makes the files of a new environment, agent or part, optionally as a Python package, from ``templates``.
 
 Every template has a module and its test. In both, ``my_name`` stands for the name and ``MyName`` for the class.
 """
@@ -119,7 +119,7 @@ class NewFiles:
         """Write all files to disk.
 
         Raises:
-            ConfigurationError: A file already exists, or the folder cannot be written to; then no file is written.
+            ConfigurationError: A file already exists (then no file is written), or the folder cannot be written to.
         """
         taken = [str(self.folder / path) for path in self.files if (self.folder / path).exists()]
         if taken:

@@ -17,7 +17,7 @@ from rstar2_env.view.terminal.sanitize import safe_text
 
 
 class Screen:
-    """Shows one episode: in colour on a terminal, plain elsewhere.
+    """Shows one episode: in colour on a terminal, otherwise as plain text.
 
     Args:
         dialect: Dialect of the calls in turns; ``None`` if the environment does not have one.

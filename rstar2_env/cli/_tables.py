@@ -41,6 +41,11 @@ def print_list(rows: Mapping[str, str], *, cut: bool = False) -> None:
             say(f"{'':<{column}}{line}")
 
 
+def _plain(text: str) -> str:
+    """Return a docstring's text with single backquotes around code, as messages have them."""
+    return text.replace("``", "`")
+
+
 def print_named(
     named: Mapping[str, Any], options_of: Callable[[Any], Mapping[str, Any]], *, as_json: bool, whole: bool = False
 ) -> None:
@@ -55,7 +60,7 @@ def print_named(
     import inspect
     import json
 
-    summaries = {name: (inspect.getdoc(entry) or "").split("\n")[0] for name, entry in named.items()}
+    summaries = {name: _plain((inspect.getdoc(entry) or "").split("\n")[0]) for name, entry in named.items()}
     options = {name: options_of(entry) for name, entry in named.items()}
     if as_json:
         say(json.dumps({name: {"what": summaries[name], "options": list(options[name])} for name in named}))
@@ -68,7 +73,7 @@ def print_named(
         ]
         listed = f"Options: {', '.join(shown)}." if shown else ""
         if whole:
-            say(f"{name}\n\n{inspect.getdoc(named[name]) or ''}\n")
+            say(f"{name}\n\n{_plain(inspect.getdoc(named[name]) or '')}\n")
             print_text(listed)
         else:
             rows[name] = f"{summaries[name]} {listed}".rstrip()

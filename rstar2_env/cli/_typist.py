@@ -1,4 +1,4 @@
-"""``Typist``: reads the turns that a person types, as lines up to a full stop or in an editor of prompt_toolkit.
+"""``Typist``: reads the turns that a person types, in prompt_toolkit's editor or as lines that end with a lone ``.``.
 
 Covered: the input, and commands that format a call or an answer in the environment's dialect. Not covered: the display
 (``rstar2_env.cli._screen``).

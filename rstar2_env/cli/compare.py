@@ -46,7 +46,7 @@ def compare_command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Compare each evaluation with the first, on the problems that occur in both.
+    """Compare each evaluation with the first, on the problems that occur in both evaluations.
 
     Differences have bootstrap intervals over problems and p-values from a sign-flip test. Changed problems have
     p-values from Fisher's exact test, and q-values: the expected share of false findings among the problems up to that
@@ -120,5 +120,6 @@ def show_comparison(comparison: Comparison, problems: int) -> None:
         print_table(
             CHANGED_HEADINGS,
             changed_cells(comparison, problems),
-            title=f"{shown} of {len(comparison.changed)} changed problems: correct samples of all samples",
+            title=f"{shown} of the {len(comparison.changed)} problems whose results changed: correct samples / all "
+            "samples",
         )

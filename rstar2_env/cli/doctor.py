@@ -20,8 +20,8 @@ def doctor_command(
     folder: Annotated[
         Path,
         typer.Option(
-            help="Folder of your runs, to check its disk; or the folder of one run, to check its disk and add its "
-            "metrics to --report."
+            help="Folder of your runs, whose disk is checked; or the folder of one run, whose metrics are then also "
+            "added to --report."
         ),
     ] = Path("."),
     report: Annotated[

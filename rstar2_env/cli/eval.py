@@ -64,8 +64,8 @@ def eval_command(
             "--episodes",
             "-n",
             min=1,
-            help="Number of problems to play; for an environment without problems, number of seeds [default: "
-            "all problems of a file].",
+            help="Number of problems to play; for an environment without a list of problems, number of seeds [default: "
+            "all problems, if their number is finite].",
         ),
     ] = None,
     n: Annotated[
@@ -108,8 +108,8 @@ def eval_command(
         str | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Judge for the metric CoT-pass@k, which decides whether the reasoning of a correct episode is "
-            "sound: statuses (a failed tool call is a wrong step), model:base_url=URL,model=NAME, or your own judge.",
+            help="Judge that decides whether the reasoning of a correct episode is sound, for the metric CoT-pass@k: "
+            "statuses (a failed tool call counts as a wrong step), model:base_url=URL,model=NAME, or your own judge.",
         ),
     ] = None,
     score: Annotated[
@@ -129,7 +129,8 @@ def eval_command(
         ),
     ] = None,
     repeat: Annotated[
-        bool, typer.Option("--repeat", help="Play the first 8 episodes twice, and report how many are identical.")
+        bool,
+        typer.Option("--repeat", help="Play the first 8 episodes twice, and report how many are the same both times."),
     ] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the random choice of problems and of every episode [default: 0].")
@@ -138,8 +139,8 @@ def eval_command(
         int | None,
         typer.Option(
             min=1,
-            help="Number of threads for --agent; each thread has its own environment [default: 4 per "
-            "processor, at most 32].",
+            help="Number of threads for --agent; each thread has its own environment [default: 4 per CPU core, at most "
+            "32].",
         ),
     ] = None,
     out: Annotated[
@@ -201,7 +202,9 @@ def eval_command(
         of_model = ("model", "engine", "temperature", "max_tokens", "chat_template")
         typed = [flag(ctx, name) for name in of_model if is_typed(ctx, name)]
         typed += [f"--set {one}" for one in set_ or () if one.startswith(("model.", "engine."))]
-        raise typer.BadParameter(f"--agent plays without a model: omit {' and '.join(typed)}, or omit --agent.")
+        raise typer.BadParameter(
+            f"--agent does not use --model or its options: omit {' and '.join(typed)}, or omit --agent."
+        )
     chosen = {
         "agent": agent,
         "model": model,

@@ -68,8 +68,9 @@ def export_command(
     """Write the weights as a folder that transformers can load directly.
 
     The folder includes the tokenizer with the run's chat template, the generation configuration and the run's model
-    card. To resume an interrupted push, run the same command again. `rstar2 export --env ID` writes an environment as
-    a package of another framework: see `rstar2 export --env --help`.
+    card. To resume an interrupted push, run the same command again. `rstar2 export --to atif RUN` writes the episodes
+    of a run, and `rstar2 export --env ID` writes an environment as a package of another framework: add `--help` to
+    either.
     """
     from rstar2_env.core.progress import progress
 

@@ -23,8 +23,8 @@ def export_episodes_command(
 ) -> None:
     """Write every episode of a run as a trajectory of ATIF 1.8, one JSON file each.
 
-    Token ids and log-probabilities are written if the run keeps them (`keep_tokens`). Data for which the format has no
-    field is in `extra`; `rstar2 traces --from atif` reads it back.
+    Token ids and log-probabilities are written if the run keeps them (`keep_tokens`). Data for which ATIF has no field
+    is written under its key `extra`; `rstar2 traces --from atif` reads such data back.
     """
     from rstar2_env.adapters.atif.files import export_trajectories
 

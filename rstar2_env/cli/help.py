@@ -1,4 +1,4 @@
-"""``rstar2 help``: print the help of a command, or a page of the documents or one of its sections."""
+"""``rstar2 help``: print the help of a command, a page of the documents, or a section of a page."""
 
 from __future__ import annotations
 

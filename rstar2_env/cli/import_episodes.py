@@ -30,8 +30,8 @@ def import_episodes_command(
         str,
         typer.Option(
             metavar="ID",
-            help="Environment to record as the origin of the episodes; `rstar2 verify --run` uses its grader to "
-            "regrade them.",
+            help="Environment to record as the origin of the episodes; `rstar2 verify --run` regrades them with the "
+            "grader of this environment.",
         ),
     ] = "rstar2/MathTool-v0",
     overwrite: Overwrite = False,
@@ -39,8 +39,8 @@ def import_episodes_command(
     """Convert trajectories of ATIF, or rollouts of NeMo Gym, to traces for a cold start, and to episodes.
 
     OUT.episodes.jsonl holds every episode, for `rstar2 view`, `diagnose` and `verify --run`. OUT holds the traces for
-    `rstar2 sft`: trajectories without an infrastructure failure, except those whose recorded reward or grade says
-    that they failed. Context that was copied from other trajectories is not trained on.
+    `rstar2 sft`: all trajectories except those that an infrastructure failure ended and those that failed according
+    to their recorded reward or grade. Context that was copied from other trajectories is not trained on.
     """
     from rstar2_env.adapters.atif.files import FORMATS, import_trajectories
 

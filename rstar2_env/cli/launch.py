@@ -20,7 +20,8 @@ def launch_command(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="-- TRAINER [OPTIONS]", help="Arguments for `rstar2 train`; write two dashes (--) before them."
+            metavar="-- TRAINER [OPTIONS]",
+            help="Trainer and options, as for `rstar2 train`; write two dashes (--) before them.",
         ),
     ],
     serve: Annotated[
@@ -159,7 +160,10 @@ def _devices(
             )
         return training, []
     if serve is None:
-        raise ConfigurationError("No devices for servers: add --serve DEVICES (--serve 0-3) or --colocate.")
+        raise ConfigurationError(
+            "No devices are given for inference servers: add --serve DEVICES (--serve 0-3), or --colocate to run the "
+            "engines in the training processes."
+        )
     serving = read_devices(serve, cores=cpu, option="serve")
     shared = set() if cpu else set(serving.numbers) & set(training.numbers)
     if shared:

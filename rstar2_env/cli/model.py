@@ -117,7 +117,7 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
     if facts.template is None:
         template = "none: choose a chat template, such as --chat-template chatml"
     else:
-        template = "yes, with tools" if facts.tools else "yes, without tools: the prompt describes them"
+        template = "yes, with tools" if facts.tools else "yes, but it cannot render tools, so the prompt describes them"
     return {
         "architecture": facts.kind + (f", of {facts.base}" if facts.base else ""),
         "parameters": f"{facts.parameters / 1e6:,.1f} million" if facts.parameters else "unknown: there are no weights",

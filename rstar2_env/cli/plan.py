@@ -69,7 +69,7 @@ def plan_command(
     published: Annotated[
         bool,
         typer.Option(
-            "--published", help="Print how the estimates differ from published measurements, instead of a plan."
+            "--published", help="Instead of a plan, print how much the estimates differ from published measurements."
         ),
     ] = False,
     trust: Trust = False,
@@ -135,6 +135,22 @@ def _published(as_json: bool) -> None:
     say("* The assumptions were adjusted to match this figure, so this row does not show how accurate the estimate is.")
 
 
+_SECONDS = {
+    "rollout": "rollout",
+    "train": "training, of which:",
+    "train_compute": "- computation",
+    "train_waiting": "- waiting for the process with the most tokens",
+    "train_communication": "- communication",
+    "train_overhead": "- fixed time of the passes",
+    "handover": "weight sync",
+    "offload": "optimizer's state to host memory and back",
+    "evaluation": "evaluation, as a share of a step",
+    "other": "other",
+    "total": "total",
+}
+"""Labels of the seconds of a step, by their names in the plan's record."""
+
+
 def _show(plan: Any) -> None:
     from rstar2_env.cli._tables import print_figures, print_table, print_text
 
@@ -158,13 +174,24 @@ def _show(plan: Any) -> None:
     print_figures("training memory per device (computed)", memory)
     seconds = found["seconds"]
     if seconds is not None:
-        print_figures("seconds per step (computed)", {name: str(value) for name, value in seconds.items()})
+        print_figures("seconds per step (computed)", {label: str(seconds[name]) for name, label in _SECONDS.items()})
+        print_figures(
+            "work of a step (computed)",
+            {
+                "rollout and training": "in parallel" if seconds["overlapped"] else "in turn",
+                "episodes in flight per engine": f"{seconds['in_flight_per_engine']} at most, {seconds['waves']} waves",
+                "training passes per process": str(seconds["passes"]),
+            },
+        )
         rows = [(_placement(other), f"{other['seconds']:.0f}") for other in found["others"]]
         if rows:
             print_table(["other placements", "seconds per step"], rows)
     for line in found["limits"]:
         print_text(line)
-    assumptions = [(each["name"], str(each["value"]), each["source"]) for each in found["assumptions"]]
+    assumptions = [
+        (each["name"], str(step[each["name"]] if each["value"] is None else each["value"]), each["source"])
+        for each in found["assumptions"]
+    ]
     print_table(["assumption", "value", "source"], assumptions, title="assumptions (change with --assume NAME=VALUE)")
 
 

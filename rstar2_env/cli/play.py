@@ -25,7 +25,9 @@ def play_command(
             "problems of the environment].",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the problems to play [default: test].")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split of the problems to play, if they are divided into splits [default: test].")
+    ] = None,
     problem: Annotated[str | None, typer.Option(metavar="ID", help="Play only the problem with this id.")] = None,
     episodes: Annotated[
         int | None,
@@ -49,7 +51,7 @@ def play_command(
 ) -> None:
     """Play an environment yourself: read its observations, type turns, run programs, and get the reward.
 
-    With prompt_toolkit (the extra `play`), turns are typed in a multi-line editor.
+    If the package prompt_toolkit is installed (extra: play), turns are typed in a multi-line editor.
     """
     import contextlib
 

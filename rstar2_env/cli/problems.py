@@ -214,7 +214,7 @@ def sources(
     elif name is None:
         print_list({name: f"{entry.title} ({entry.licence})" for name, entry in chosen.items()})
         say("\nrstar2 problems sources NAME shows one set: splits, columns, known defects.")
-        say(textwrap.fill(f"Families, generated without a download: {', '.join(FAMILIES)}.", 80))
+        say(textwrap.fill(f"Families of generated problems, which need no download: {', '.join(FAMILIES)}.", 80))
     else:
         entry = chosen[name]
         print_figures(

@@ -26,10 +26,16 @@ def replay_command(
     problems: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="Problems that contain the episode's problem [default: the problems of the run]."
+            metavar="SPEC",
+            help="Set of problems that contains the problem of the episode [default: the problems of the run].",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the split of the run].")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Split of --problems to use, if they are divided into splits [default: the split of the run]."
+        ),
+    ] = None,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:

@@ -32,7 +32,12 @@ def reverify_command(
             "that the run stores].",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the split of the run].")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Split of --problems to use, if they are divided into splits [default: the split of the run]."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -46,7 +51,7 @@ def reverify_command(
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Regrade the stored answers of a run, with the same or another verifier, and list the changes."""
+    """Regrade the stored answers of a run, with the run's verifier or another one, and list the changes."""
     import contextlib
     import json
 

@@ -59,13 +59,14 @@ def serve(
         int, typer.Option(help="Largest memory limit that a client may request for a program, in MiB.")
     ] = CEILING.memory_mb,
     max_processes: Annotated[
-        int, typer.Option(help="Largest number of processes that a client may request for a program.")
+        int, typer.Option(help="Largest limit on processes that a client may request for a program.")
     ] = CEILING.processes,
     max_output: Annotated[
-        int, typer.Option(help="Largest output that a client may request for a program, in bytes.")
+        int, typer.Option(help="Largest output limit that a client may request for a program, in bytes.")
     ] = CEILING.output_bytes,
     max_files: Annotated[
-        int, typer.Option(help="Largest limit on the size of files that a client may request for a program, in MiB.")
+        int,
+        typer.Option(help="Largest limit on the total size of a program's files that a client may request, in MiB."),
     ] = CEILING.file_mb,
     max_request: Annotated[float, typer.Option(help="Maximum size of one HTTP request, in MiB.")] = 64.0,
     judge_timeout: Annotated[

@@ -45,7 +45,10 @@ def traces_command(
     episodes: Annotated[
         int | None,
         typer.Option(
-            "--episodes", "-n", min=1, help="Number of problems to make traces of [default: all problems of a file]."
+            "--episodes",
+            "-n",
+            min=1,
+            help="Number of problems to make traces of [default: all problems, if their number is finite].",
         ),
     ] = None,
     split: Annotated[
@@ -254,7 +257,8 @@ def traces_command(
     With --model, --endpoint or --agent, a player solves the problems, and the episodes that earn the full reward become
     traces; all episodes are written to OUT.episodes.jsonl. Without a player, the traces are written from the worked
     solutions of the problems. Ctrl-C finishes the episodes in flight; --resume continues later and produces the same
-    file as an uninterrupted run. Exits with 1 if no trace could be written.
+    file as an uninterrupted run. Exits with 1 if no trace could be written. `rstar2 traces --from FORMAT FILE` converts
+    trajectories of other programs instead: see `rstar2 traces --from atif --help`.
     """
     from rstar2_env.cli._command import flag, is_typed
     from rstar2_env.cli._options import given_by, with_tools
@@ -357,8 +361,8 @@ def _from_worked_solutions(
 
     if problems is None:
         raise typer.BadParameter(
-            "--problems is missing: traces without --model, --endpoint or --agent are made from the worked "
-            "solutions of problems."
+            "--problems is missing: without --model, --endpoint or --agent, the traces are made from the worked "
+            "solutions of the problems that --problems names."
         )
     source = source_of(problems, split, "train")
     if isinstance(source, FiniteSource) and not any(map(has_worked_solution, source)):

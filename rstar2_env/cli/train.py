@@ -72,7 +72,8 @@ def train_command(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Problems to evaluate on, which are not trained on [default: problems set aside from --problems].",
+            help="Held-out problems for the evaluations, which are not used for training [default: problems set aside "
+            "from --problems].",
         ),
     ] = None,
     holdout: Annotated[
@@ -197,7 +198,7 @@ def train_command(
     their options (`selector=roc`, `selector.mode=rank`, `advantage.eps=1e-6`, `loss.kl.coef=1e-3`).
 
     `rstar2 list trainers NAME` prints every option of a trainer, `rstar2 list parts` lists the parts, and
-    docs/options.md explains each. The folder of the run receives the best and last weights, checkpoints, every
+    docs/options.md explains every option. The folder of the run receives the best and last weights, checkpoints, every
     episode and the metrics.
     """
     from rstar2_env.core.files.outputs import refuse_inputs

@@ -86,8 +86,8 @@ def validate_command(
         typer.Option(
             "--set",
             metavar="env.NAME=VALUE",
-            help="Set an option of the environment (env.max_turns=3), or with --level a bound that a check "
-            "compares with (bounds.gap=0.3). Repeat the option to set several.",
+            help="Set an option of the environment (env.max_turns=3), or, with --level, a threshold of a check "
+            "(bounds.gap=0.3). Repeat the option to set several.",
         ),
     ] = None,
     tool: ToolOption = None,

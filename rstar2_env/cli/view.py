@@ -56,8 +56,9 @@ def view_command(
         typer.Option(
             "--filter",
             metavar="NAME=VALUE&...",
-            help="List or export only episodes that meet this condition: split, step=3-9, kept=0, correct=1, "
-            "status=timeout, end=, problem=, min_reward=, q=words and others (docs/viewer-reference.md).",
+            help="List or export only episodes that meet a condition, or several joined by & ('split=train&kept=0'): "
+            "split=train, step=3-9, kept=0, correct=1, status=timeout, end=answered, problem=ID, min_reward=0.5, "
+            "q=WORDS (search in the text) and others (docs/viewer-reference.md).",
         ),
     ] = "",
     sort: Annotated[
@@ -120,7 +121,7 @@ def view_command(
     if (filter_ or sort or episodes is not None) and not (text or as_json or episode is not None or report is not None):
         raise typer.BadParameter(
             "--filter, --episodes and --sort do not apply to the page in the browser, which has its own filters and "
-            "order: omit them, or add --text, --json or (not with --sort) --report."
+            "order: omit them, or add --text or --json; --filter and --episodes also apply to --report."
         )
     if text or as_json or episode is not None:
         query = _query(filter_, sort)

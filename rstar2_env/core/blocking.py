@@ -84,10 +84,11 @@ _STOPPABLE: ContextVar[Stoppable | None] = ContextVar("stoppable", default=None)
 
 
 class _Calls(threading.local):
-    """State of the ``run_blocking`` call whose event loop runs in this thread, if there is one; one copy per thread.
+    """State, separate in each thread, of the ``run_blocking`` call whose event loop runs in the thread.
 
     Attributes:
-        running: Whether there is such a call, from before its loop is created until after the loop is closed.
+        running: Whether the thread has such a call; true from before its loop is created until after the loop is
+            closed.
         cancelled: Whether the call was cancelled while its loop did not run.
     """
 

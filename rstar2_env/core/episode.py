@@ -17,8 +17,9 @@ from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.core.turn import Turn
 
 EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
-"""Origin of an episode's turns: the policy being trained (``policy``), an expert (``expert``), the policy after another
-user message than the one used for training (``refined``, see ``Episode.shown``), or an earlier policy (``stale``)."""
+"""Origin of an episode's turns: the policy being trained (``policy``), an expert (``expert``), the policy with a
+user message that differs from the one used for training (``refined``, see ``Episode.shown``), or an earlier policy
+(``stale``)."""
 ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
 """Reason why an endpoint's reply could not be played as a turn: the reply has no text, it was cut at the token limit,
 or the endpoint refused to answer. Such an episode is not evidence about the model's answer, and is excluded from
@@ -73,7 +74,7 @@ class Episode:
             return is positive.
         answer_tags: Number of times that the policy marked a text as its answer.
         policy_version: Version of the weights that generated the first turn.
-        error: Traceback of the infrastructure failure, if there was one.
+        error: Traceback of the infrastructure failure, or description of an unusable reply; ``None`` without either.
         recorded_tokens: ``policy_tokens`` of an episode that was read from a record, since records have no mask.
         steps: Each turn of the policy with its result. The turns' spans cover exactly the policy's tokens, their
             statuses are ``statuses``, and their rewards add up to ``reward``.
@@ -287,8 +288,8 @@ class Episode:
 
         Args:
             record: The result of ``record``, or its JSON parsed again. Files of earlier versions lack the keys
-                ``steps``, ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; they get their
-                defaults.
+                ``steps``, ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; the fields of these
+                keys then have their defaults.
             extra: Additional keys, which are ignored.
 
         Raises:
@@ -358,7 +359,7 @@ def _parent(value: Any) -> tuple[int, int]:
 
 
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
-"""The name of the field for each key of a record that is named differently from its field."""
+"""For each key of a record whose field has a name other than the key: the name of the field."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "group": read.number,
     "seed": read.or_none(read.number),
@@ -387,7 +388,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "usage": read.dict_of(read.decimal),
     "shown": read.text,
 }
-"""Like ``_READERS``, for keys that files of earlier versions lack: if a key is missing, its field gets the default."""
+"""For each key that files of earlier versions lack, the function that reads its value; the field has a default."""
 _ALL_READERS = {**_READERS, **_LATER}
 
 

@@ -18,7 +18,7 @@ MetricSums: TypeAlias = Mapping[str, tuple[float, float]]
 is 0."""
 
 ENDS = ("answered", "no_answer", "turns", "tokens", "time", "terminated", "truncated", "unavailable", "cancelled")
-"""The values of ``Episode.end`` that training always counts; an environment may define further ones."""
+"""The values of ``Episode.end`` that training always counts; an environment may define further values."""
 CUT_ENDS = frozenset({"tokens", "turns", "time", "truncated"})
 """The values of ``Episode.end`` that mean that a budget was exhausted."""
 
@@ -34,7 +34,7 @@ class Figure:
         denominator: Name of the count to divide by.
         label: Label of the figure in a summary; empty if summaries do not show it.
         unit: Unit of the figure; a ``share`` is a number from 0 to 1, shown in percent.
-        better: ``higher`` or ``lower`` if such a value is better; empty if neither is.
+        better: ``higher`` if higher values are better, ``lower`` if lower values are better; else empty.
         each_step: Whether training logs the figure at every step.
         meaning: Description of the figure: a noun phrase that ends with a full stop.
     """
@@ -75,21 +75,21 @@ FIGURES: Mapping[str, Figure] = {
         "episodes",
         "calls an episode",
         "calls",
-        meaning="Mean number of calls of an episode, without `unavailable` ones.",
+        meaning="Mean number of tool calls of an episode; `unavailable` calls do not count.",
     ),
     "code_share": Figure(
         "coded",
         "episodes",
         "episodes that used code",
         each_step=False,
-        meaning="Share of episodes with a call.",
+        meaning="Share of episodes with a tool call.",
     ),
     "code_share_correct": Figure(
         "coded_correct",
         "correct",
         "",
         each_step=False,
-        meaning="Share of the correct episodes that have a call.",
+        meaning="Share of the correct episodes that have a tool call.",
     ),
     "turns": Figure("turns", "episodes", "turns", "turns", meaning="Mean number of turns of an episode."),
     "broken_format": Figure(
@@ -166,8 +166,8 @@ def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> 
 def repetition(episode: Episode, words_of: Callable[[str], Sequence[str]] = str.split) -> float:
     """Return the share of four-word sequences of the policy that already occurred in the episode, in [0, 1].
 
-    ``1 - unique / all`` (seq-rep-4 of Welleck et al., Neural Text Generation with Unlikelihood Training,
-    arXiv 1908.04319, section 6.1), where no sequence spans two turns.
+    The share is ``1 - unique / all`` (seq-rep-4 of Welleck et al., Neural Text Generation with Unlikelihood Training,
+    arXiv 1908.04319, section 6.1). A sequence lies within one turn.
 
     Args:
         episode: The episode.

@@ -87,7 +87,7 @@ class UnknownEnvError(UnknownNameError, UnregisteredEnv):
 
 
 class DuplicateNameError(Rstar2Error, ValueError):
-    """A name was registered twice with different contents."""
+    """A name was registered twice, for different objects."""
 
     section = "unknown-name"
 
@@ -193,7 +193,7 @@ class ServiceError(Rstar2Error, RuntimeError):
         cause: ``refused`` if a model's endpoint refused the conversation for its content, ``too_long`` if the
             conversation exceeds the model's context, ``lost`` if the connection failed, ``passing`` if another attempt
             may succeed, ``late`` if the request timed out; otherwise empty.
-        after_s: Seconds that the server asks the client to wait before another attempt; ``None`` if it does not.
+        after_s: Seconds to wait before another attempt, as the server requested; ``None`` without such a request.
     """
 
     section = "endpoints"

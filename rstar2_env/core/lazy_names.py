@@ -20,7 +20,7 @@ def lazy_names(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], 
     Args:
         package: The ``__name__`` of the package.
         where: The module that defines each name: relative to the package, or absolute if it starts with
-            ``rstar2_env.``. If the module uses another name, append it as ``:attribute``; it may be dotted.
+            ``rstar2_env.``. If the module uses another name, append ``:attribute`` with that name, which may be dotted.
 
     Returns:
         ``__getattr__``, which loads and caches a name, and ``__dir__``, which lists loaded and unloaded names.

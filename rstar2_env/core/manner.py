@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 OPEN: Final = "open"
-"""Value of ``Episode.end`` for an episode that stopped after a chunk and can be continued. Rollout parts never return
-such an episode to the trainer."""
+"""Value of ``Episode.end`` for an episode that stopped after ``Manner.chunk`` tokens and can be continued.
+
+Rollout parts never return such an episode to the trainer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +17,9 @@ class Manner:
     """How an episode is played.
 
     Attributes:
-        chunk: Maximum number of policy tokens to play, without those shared with a parent. Playing stops after these
-            tokens, or after the environment has answered a turn that ends earlier; the episode then ends with
-            ``OPEN``. ``None`` plays to the end.
+        chunk: Maximum number of policy tokens to play, not counting tokens shared with the parent episode. Playing
+            stops after this number of tokens or, if the turn ends earlier, after the environment's answer to the turn.
+            The ``end`` of the stopped episode is ``OPEN``. ``None`` plays to the end.
         candidates: Number of most likely tokens over which the entropy at the start of each turn (``Turn.entropy``) is
             measured; 0 measures nothing.
         measured_tokens: Number of tokens at the start of a turn over which entropy is measured.

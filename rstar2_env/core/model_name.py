@@ -61,7 +61,7 @@ def check_model(model: Any) -> None:
 
 
 def gguf_hint(path: Path) -> str:
-    """Return a hint to name the first GGUF file of a folder; empty if the folder has none."""
+    """Return a hint that the user can give the folder's first GGUF file; empty if the folder has none."""
     files = sorted(path.glob("*.gguf"))
     return f" The folder contains the GGUF file {files[0]}: name this file itself." if files else ""
 
@@ -102,7 +102,7 @@ def _check_base(folder: Path) -> None:
 
 
 def _near(path: Path) -> str:
-    """Return a hint that names a folder with a similar name in the same parent folder; empty if there is none."""
+    """Return a hint that suggests a folder with a similar name, next to ``path``; empty if there is none."""
     try:
         neighbours = [found.name for found in path.parent.iterdir() if found.is_dir()]
     except OSError:

@@ -38,8 +38,8 @@ class Row:
             episode is correct; and ``off_policy``, 1 if ``Episode.off_policy``.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
             holds only the later turns.
-        copy: Number, from 1, of the copy of its group that the row belongs to; 0 for the group itself. Copies replace
-            missing groups.
+        copy: 0 for a row of an original group; for a row of a copy of its group, the number of the copy, from 1. Copies
+            replace missing groups.
     """
 
     episode: Episode

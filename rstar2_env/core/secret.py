@@ -66,7 +66,7 @@ def secret_of(value: str | Secret | None) -> Secret | None:
 
 
 def bearer(value: str | Secret | None) -> dict[str, str]:
-    """Return the HTTP header ``Authorization`` that carries a token or key; an empty dict if it is ``None``."""
+    """Return the HTTP header ``Authorization`` with the given token or key; an empty dict for ``None``."""
     secret = secret_of(value)
     return {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
 
@@ -88,7 +88,7 @@ def redacted(values: Any) -> Any:
 
 
 def hidden(text: str, but: Secret | None = None) -> str:
-    """Return a text in which ``***`` replaces every secret of this process.
+    """Return a text in which ``***`` replaces every secret of this process that has at least 6 characters.
 
     Args:
         text: Any text that will be written or printed.

@@ -5,9 +5,10 @@ the user names on the command line of a command in ``READS_OWN_FILES``. The cont
 data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, limits of
 programs above ``HIGHEST_LIMITS``, an environment variable, an address, a file to write, a model's own code, or an
 option that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read (``found``).
-``--trust`` turns both checks off. Options of a run that this user recorded in the same folder (``record``) are not
-checked either. From Python, a program may trust data with ``with bounds(trust=True)``. Not covered: pickles
-(``trainers.backends.trl.sharding.plain_metadata``), and links in exported folders (``trainers.export.write``).
+``--trust`` turns both checks off. Neither check applies to the options of a run if this user began a run with the same
+options at the same path, from the current working folder (``record``). From Python, a program may trust data with
+``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``), and links in
+exported folders (``trainers.export.write``).
 
 The bounds apply to the whole process, not to one thread, because environments are created in threads.
 """
@@ -53,7 +54,7 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _FEW = (None, *range(257))
-"""Allowed values of the numbers of processes and sessions that data may set."""
+"""Values that data may set for the numbers of processes and sessions."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),
@@ -114,7 +115,7 @@ class NamedPart(Protocol):
 
 @dataclass(slots=True)
 class _Bounds:
-    """Bounds on what may name code: the texts that may, and the data that was read, which may not.
+    """The texts that may name code, and the data that was read from files, which may not.
 
     Attributes:
         texts: Texts that may name code, each with the folders to which its relative paths refer.
@@ -140,7 +141,7 @@ def bounds(
 ) -> Iterator[None]:
     """Within the ``with`` block, let only the given texts name code to import.
 
-    Within another such block, this has no effect, since only the outermost caller knows which texts the user typed.
+    Within another such block, this has no effect, since only the outermost caller has the texts that the user typed.
 
     Args:
         texts: Texts that the user typed.
@@ -358,7 +359,7 @@ def _last(place: str) -> str:
 
 
 def _chosen(place: str, value: Any) -> str | None:
-    """Return what an option selects that only the user may select ("a sandbox (...)"); else ``None``."""
+    """Describe the choice of an option if only the user may make it ("a sandbox (...)"); otherwise return ``None``."""
     if isinstance(value, str) and _SERVER.search(value):
         return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and _WRITES.search(value):
@@ -403,7 +404,7 @@ def _kind(place: str, value: Any) -> str | None:
 
 
 def _limit(name: str, value: Any) -> str | None:
-    """Describe a limit of programs that exceeds the highest that data may set; ``None`` otherwise."""
+    """Describe a limit of programs that exceeds the highest value that data may set; ``None`` otherwise."""
     most = HIGHEST_LIMITS.get(name)
     if most is None:
         return None

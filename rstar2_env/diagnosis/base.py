@@ -27,7 +27,8 @@ class Evidence:
         figures: The figures on which the observation is based, by name.
         episodes: Keys of up to three episodes that show the fault, for ``rstar2 view RUN --text --episode KEY``.
         severity: Severity of this observation; ``None`` means the severity of the check.
-        effects: Names of the checks whose faults this observation usually causes; ``None`` means those of the check.
+        effects: Names of the checks whose faults this observation usually causes; ``None`` means the effects of the
+            check.
         akin: Names of checks whose usual causes are usual causes of this observation too.
     """
 
@@ -57,10 +58,10 @@ class RunCheck:
         severity: Severity of the fault, unless the evidence has its own.
         cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
-        otherwise: Other explanations of the same observation.
-        needs: Data without which the check cannot decide: names of figures, ``episodes``, ``cut_prompt``
-            (whether prompts were cut), ``evaluations``, ``held_out`` (episodes of evaluations), or ``option:NAME``;
-            ``a|b`` means that ``a`` or ``b`` is enough.
+        otherwise: Other explanations of the observation.
+        needs: Data without which the check cannot decide: names of figures, ``episodes``, ``cut_prompt`` (whether
+            prompts were cut), ``evaluations``, ``held_out`` (episodes of evaluations), ``resumed`` (the run was resumed
+            at least once), or ``option:NAME``; ``a|b`` means that ``a`` or ``b`` is enough.
         finite: Whether a figure counts as recorded only if at least one of its values is finite.
         look: Function that examines a run, and returns the evidence of the fault, or ``None``.
         kinds: Kinds of runs to which the check applies.

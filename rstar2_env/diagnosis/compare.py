@@ -26,8 +26,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell
 
 Acts: TypeAlias = Literal["start", "updates", "chance", "never"]
-"""When a difference between two runs takes effect: before the first update, from the first update on, by chance alone,
-or not at all."""
+"""Effect of a difference between two runs on their curves: from the first episode on, from the first update on, by
+chance alone, or none."""
 
 CURVES = (
     "rollout/reward",
@@ -67,7 +67,7 @@ class RunDifference:
         name: Name of the item that differs, such as ``optim.learning_rate``.
         first: Value in the first run.
         second: Value in the second run.
-        acts: When the difference takes effect in a run; see ``Acts``.
+        acts: Effect of the difference on the curves; see ``Acts``.
     """
 
     kind: str
@@ -223,7 +223,7 @@ def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def _acts(option: str) -> Acts:
-    """Return when an option takes effect, unless it is a seed."""
+    """Return the effect (``Acts``) of an option that is not a seed."""
     if option.startswith(_NEVER):
         return "never"
     return "start" if option.startswith(tuple(f"{each}." for each in _START)) else "updates"
@@ -273,7 +273,7 @@ def _files(one: RunRecord, known: Sequence[Mapping[str, Any]]) -> list[RunDiffer
 
 
 def _acts_of_file(name: str, run: RunRecord) -> Acts:
-    """Return when the content of a file takes effect: as soon as the first of the options that name the file."""
+    """Return the effect (``Acts``) of a file's content: the earliest effect of the options that name the file."""
     acts: set[Acts] = {_acts(option) for option, value in flat(run.config).items() if name in file_names(value)}
     order: tuple[Acts, ...] = ("start", "updates", "never")
     return next((each for each in order if each in acts), "start")

@@ -30,7 +30,8 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
         The findings, the checks that found nothing, and the checks for which the run lacks data.
 
     Raises:
-        ConfigurationError: The path is not a run, or the run has no step up to ``step``.
+        ConfigurationError: The path is not a run, the run has no step up to ``step``, or a ``step`` of a pipeline is
+            given.
         RecordFormatError: A line of a file does not have the documented form.
     """
     place = Path(path)
@@ -102,10 +103,11 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
 
 
 def _with_causes(found: Sequence[tuple[Finding, Sequence[str], Sequence[str]]]) -> list[Finding]:
-    """Return findings in order, each with its causes among the others.
+    """Return findings in order; each names those of the other findings that can have caused it.
 
     Args:
-        found: Findings, each with the names of its usual effects, and the names of checks that have the same causes.
+        found: Findings, each with the names of the checks whose faults it usually causes, and the names of checks whose
+            usual causes are also its own.
     """
     effects = {one.check: names for one, names, _ in found}
     akin = {one.check: {one.check, *names} for one, _, names in found}

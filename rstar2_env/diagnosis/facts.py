@@ -17,9 +17,9 @@ _MARKUP = re.compile(
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
     r"|(?:^|\n)(?:#{2,3} ?)?(?:USER|ASSISTANT|Human|Assistant|User|Instruction|Response): ?(?=\S|\n|$)"
 )
-"""Pattern of the markup of chat templates, by the form of special tokens and of lines that name a role. A policy that
-uses its template correctly never writes markup as text: the tokens that end its turn are not part of the text. Special
-tokens of no template, such as padding, are no markup: an untrained policy writes any token."""
+"""Pattern of the markup of chat templates: their special tokens, and lines that start with a role. A policy that uses
+its template correctly never writes markup as text: the tokens that end its turn are not part of the text. Special
+tokens that do not belong to a template, such as padding, do not match: an untrained policy writes any token."""
 _PIECES = re.compile(r"\S{1,32}")
 """Pattern of words; a longer word counts as several pieces, since a loop or a language without white space would
 otherwise be a single word."""

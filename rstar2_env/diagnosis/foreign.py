@@ -61,11 +61,11 @@ _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
 _MOST_HEAD = 1 << 26
 _EXPECTED = "expected the folder of a run, or the log of another trainer, as JSON lines with a whole number 'step'"
 _GRADED = "graded"
-"""Name of the value of an entry that says whether it is known if the episode is right."""
+"""Key in ``EpisodeEntry.more`` of a boolean: whether it is known if the episode is right."""
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a path is the log of another trainer: TRL's ``trainer_state.json``, or a file without our episodes."""
+    """Whether a path is another trainer's log: TRL's ``trainer_state.json``, or a file without our own episodes."""
     if path.is_dir():
         return not (path / RUN_FILE).is_file() and (path / "trainer_state.json").is_file()
     if not path.is_file():
@@ -138,10 +138,11 @@ def read_foreign(path: Path) -> RunRecord:
 
 
 def _graded(played: Mapping[int, list[EpisodeEntry]]) -> dict[int, list[EpisodeEntry]]:
-    """Decide from the rewards which episodes of all steps are right, for those whose line does not say so.
+    """Decide from the rewards which episodes are right, for all episodes whose lines do not record it.
 
-    If all of these rewards are -1, 0 or 1, they are verdicts. Otherwise only a reward of 1 that is the largest means
-    right, and only a reward of at most 0 beside positive ones means wrong; other rewards may mean either.
+    If all of these rewards are -1, 0 or 1, they are verdicts: 1 is right, the others are wrong. Otherwise, an episode
+    is right only if its reward is 1 and the largest, and wrong only if its reward is at most 0 while others are
+    positive; in all other cases, this is unknown.
     """
     rewards = {entry.episode.reward for entries in played.values() for entry in entries if not _is_graded(entry)}
     verdicts = rewards <= {-1.0, 0.0, 1.0}
@@ -174,7 +175,7 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 
 
 def _signals(step: StepData) -> dict[str, float]:
-    """Return the number of groups whose rewards differ (``groups/signal``), and of the others by reason.
+    """Return the number of groups whose rewards differ (``groups/signal``), and of groups without a signal by reason.
 
     The result is {} if the step has no episodes.
     """

@@ -36,8 +36,8 @@ def _of_episodes(name: str, figure: Figure) -> Metric:
 
 
 _UNCOUNTED = (
-    "They are excluded from the other metrics of episodes, except the shares of all played episodes: `unavailable`, "
-    "`cancelled`, `end/NAME` and `dropped/REASON`."
+    "Such episodes are excluded from the other metrics of episodes, except the shares of all played episodes: "
+    "`unavailable`, `cancelled`, `end/NAME` and `dropped/REASON`."
 )
 _PROBLEMS = "No general range: the value depends on the options of the sampler and on the problems."
 
@@ -49,26 +49,26 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("eval/pass_rate_se",),
             "share",
             "Standard error of `eval/pass_rate`; episodes of one problem count as dependent.",
-            "No general range: it falls with the root of the number of held-out problems.",
+            "No general range: it falls with the square root of the number of held-out problems.",
         ),
         Metric(
             _everywhere("reward/COMPONENT"),
             "reward",
             "Mean score of a component of the reward, over the episodes that have it.",
-            "No general range: the scale is that of the component.",
+            "No general range: each component has its own scale.",
             ("judge_constant",),
         ),
         Metric(
             _everywhere("status/NAME"),
             "share",
-            "Share of the policy's calls with this status.",
+            "Share of the policy's calls that have the status in the name.",
             "No general range for one status. `ok` and `empty` do not count as errors.",
             ("status_dominates",),
         ),
         Metric(
             _everywhere("end/NAME"),
             "share",
-            "Share of played episodes with this end.",
+            "Share of the played episodes that have the end in the name.",
             "No general range for one end, except the ranges that the checks use.",
         ),
         Metric(
@@ -89,10 +89,10 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             _everywhere("episodes"),
             "episodes",
-            "Number of a step's episodes, except unavailable and cancelled ones and those with a reply that could not "
-            "be played as a turn.",
-            "For `rollout/episodes`, the number that the options ask for; fewer if episodes do not count, more with "
-            "`rollout.refill`.",
+            "Number of a step's episodes, without episodes that are unavailable or cancelled, or in which a reply "
+            "could not be played as a turn.",
+            "For `rollout/episodes`, the number that the options set; fewer if some episodes are unavailable, "
+            "cancelled or not playable, more with `rollout.refill`.",
         ),
     ),
     "Groups": (
@@ -122,38 +122,37 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("kept/advantage",),
             "advantage",
             "Mean absolute advantage of the kept episodes.",
-            "Above 0; at 0, nothing is learned. No general upper limit: the scale is that of the advantage.",
+            "Above 0; at 0, nothing is learned. No general upper limit: each advantage part has its own scale.",
         ),
         Metric(
             ("dropped/REASON",),
             "share",
-            "Share of played episodes that are not trained on for this reason.",
-            "No general range: a selector drops what its options ask for, such as half of the episodes.",
+            "Share of the played episodes that are not trained on for the reason in the name.",
+            "No general range: the options of a selector set the share that it drops, such as half of the episodes.",
         ),
         Metric(
             ("rollout/groups_rejected",),
             "share",
             "Share of groups without a training row.",
-            "No general range of its own: the checks judge `groups/signal`.",
+            "No general range: the checks judge `groups/signal` instead.",
         ),
         Metric(
             ("rollout/groups_refilled",),
             "groups",
             "Number of groups that a step played to replace rejected groups (`rollout.refill`).",
-            "0 without `rollout.refill`; otherwise no general range: it follows from the rejected groups.",
+            "0 without `rollout.refill`; otherwise no general range: it depends on the number of rejected groups.",
         ),
         Metric(
             ("rollout/groups_replaced",),
             "groups",
-            "Number of copies of groups that replace other groups of a step.",
-            "0 without `rollout.replace`; otherwise no general range: it follows from the rejected groups.",
+            "Number of copied groups that replace rejected groups of a step.",
+            "0 without `rollout.replace`; otherwise no general range: it depends on the number of rejected groups.",
         ),
         Metric(
             ("rollout/groups_missing",),
             "groups",
-            "Number of groups that a step still lacks after all rounds of refill, and after copies of other groups "
-            "were added.",
-            "0 if every group is accepted; otherwise no general range: it follows from the rejected groups, "
+            "Number of groups that are still missing in a step after all refills and copies of groups.",
+            "0 if every group is accepted; otherwise no general range: it depends on the rejected groups, "
             "`rollout.refill` and `rollout.replace`.",
         ),
         Metric(
@@ -165,14 +164,14 @@ METRICS: dict[str, tuple[Metric, ...]] = {
     ),
     "Sampler": (
         Metric(("sampler/share/KIND",), "share", "Probability of each kind of problem in the step.", _PROBLEMS),
-        Metric(("sampler/level",), "number", "Number of the level, from 1.", "Rises as the policy learns."),
+        Metric(("sampler/level",), "number", "Level of the curriculum, counted from 1.", "Rises as the policy learns."),
         Metric(
             ("sampler/stage",),
             "number",
-            "Number of the stage, from 1; 0 while pass rates are measured.",
+            "Stage of the sampler, counted from 1; 0 while it measures the pass rates of problems.",
             "Rises during the run.",
         ),
-        Metric(("sampler/problems",), "problems", "Number of problems that can be drawn.", _PROBLEMS),
+        Metric(("sampler/problems",), "problems", "Number of problems from which the sampler draws.", _PROBLEMS),
         *(
             Metric(
                 (f"sampler/{pool}",),
@@ -192,7 +191,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/expected",),
             "share",
             "Mean pass rate that the sampler `mopps` predicts, over all problems.",
-            "No general range: the sampler draws problems near its option `target`, so `rollout/pass_rate` differs.",
+            "No general range: the sampler draws problems whose predicted pass rate is near its option `target`, so "
+            "`rollout/pass_rate` differs.",
         ),
     ),
     **STEP_METRICS,

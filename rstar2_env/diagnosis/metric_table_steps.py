@@ -5,12 +5,12 @@ from __future__ import annotations
 from rstar2_env.diagnosis.metrics import Metric
 
 _LENGTHS = "No general range: the value depends on the number and the lengths of the episodes."
-_MACHINE = "No general range: the value depends on the model, the lengths and the machine."
-_TEXT = "Lower is better. No general range: the level depends on the text."
+_MACHINE = "No general range: the value depends on the model, the machine and the lengths of episodes."
+_TEXT = "Lower is better. No general range: the value depends on the text."
 _PART = "No general range: the value depends on the options of the term."
 _MISMATCH = (
-    "{} if engine and trainer compute alike. No general range: it depends on the precision; the checks judge "
-    "`mismatch/logp_difference`."
+    "{} if engine and trainer compute the same probabilities. Otherwise no general range: it depends on the precision; "
+    "the checks judge `mismatch/logp_difference`."
 )
 
 
@@ -31,7 +31,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("learning_rate",),
             "none",
-            "Learning rate of the step, by the schedule.",
+            "Learning rate that the schedule sets for the step.",
             "No general range: see `weights/change`, which does not depend on the model's size.",
         ),
         Metric(
@@ -43,13 +43,14 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("optimizer/updates",),
             "updates",
-            "Number of updates that the optimizer's state counts, if any: the lowest count of the sampled weights.",
+            "Number of updates in the optimizer's state, if it counts them: the lowest count among the sampled "
+            "weights.",
         ),
         Metric(
             ("optimizer/second_moment",),
             "none",
             "Mean of the optimizer's second moments (Adam's `exp_avg_sq`), estimated from a sample.",
-            "No general range: it follows from the size of the gradients.",
+            "No general range: it depends on the size of the gradients.",
         ),
         Metric(
             ("mask/environment",),
@@ -59,23 +60,24 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("mask/turn_ends",),
             "share",
-            "Share of the last turns that the policy ended itself in which the last token ends a turn and has mask 1.",
+            "Among the last turns of episodes that the policy ended itself, the share whose last token is an "
+            "end-of-turn token with mask 1.",
             "1.",
         ),
         Metric(
             ("epoch",),
             "passes",
             "Number of passes over the traces of a cold start.",
-            "No general range: it follows from the options.",
+            "No general range: it depends on the options.",
         ),
     ),
     "Policy": (
         Metric(
             ("policy/ratio",),
             "ratio",
-            "Mean ratio of a token's current probability to its probability before the first update on it.",
-            "1 with one update for each rollout. No general range with several: the checks judge `clip/low` and "
-            "`clip/high`.",
+            "Mean ratio of a token's current probability to its probability before the first update on its rollout.",
+            "1 with one update for each rollout. No general range with several updates: the checks judge `clip/low` "
+            "and `clip/high`.",
         ),
         Metric(("policy/entropy",), "nats", "Mean entropy of the distribution of a token."),
         Metric(("policy/lag",), "updates", "Mean number of updates between sampling a turn and training on it."),
@@ -95,7 +97,9 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _MISMATCH.format(1),
         ),
         Metric(_by_depth("weight"), "ratio", "Mean weight c of the correction.", _MISMATCH.format(1)),
-        Metric(_by_depth("masked"), "share", "Share of tokens with weight 0.", _MISMATCH.format(0)),
+        Metric(
+            _by_depth("masked"), "share", "Share of tokens whose weight in the correction is 0.", _MISMATCH.format(0)
+        ),
         Metric(
             ("mismatch/explained",),
             "nats",
@@ -120,7 +124,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("clip/outer",),
             "share",
             "Share of tokens whose gradient the outer bound of `ppo_clip` removes (`two_sided`, `dual`).",
-            "No general range: the bound is for rare tokens.",
+            "No general range; the bound is meant to affect only a few tokens, those with extreme ratios.",
         ),
         Metric(
             ("clip/dropped",),
@@ -131,12 +135,17 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("sapo/gate",),
             "ratio",
-            "Mean weight of a token, relative to the plain policy gradient.",
+            "Mean weight of a token in `sapo`, relative to the plain policy gradient.",
             "1 while all ratios are 1. " + _PART,
         ),
         Metric(("vespo/weight",), "ratio", "Mean weight that `vespo` derives from the ratios.", _PART),
         Metric(("fipo/weight",), "ratio", "Mean weight that `fipo` derives from the ratios.", _PART),
-        Metric(("topr/negative_weight",), "ratio", "Mean weight of the tokens with a negative advantage.", _PART),
+        Metric(
+            ("topr/negative_weight",),
+            "ratio",
+            "Mean weight that `topr` gives to the tokens with a negative advantage.",
+            _PART,
+        ),
         Metric(
             ("kl_cov/distance",),
             "nats",
@@ -161,18 +170,18 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("entropy",),
             "nats",
             "Mean entropy of a token (term `entropy` or `adaptive_entropy`).",
-            "The range of `policy/entropy`, which the checks judge.",
+            "The same as for `policy/entropy`, which the checks judge.",
         ),
         Metric(
             ("entropy_coef",), "none", "Coefficient of `adaptive_entropy`.", "From 0 to the option `most` of the term."
         ),
-        Metric(("sft",), "nats", "Mean cross-entropy of a token in the rows of experts (term `sft`).", _TEXT),
+        Metric(("sft",), "nats", "Mean cross-entropy of a token in rows that an expert wrote (term `sft`).", _TEXT),
         Metric(("echo",), "nats", "Mean cross-entropy of a token in the outputs of tools (term `echo`).", _TEXT),
         Metric(
             ("external",),
             "share",
             "Share of tokens from external data in the loss `rl_plus`.",
-            "No general range: it follows from the share of external rows.",
+            "No general range: it depends on the share of external rows.",
         ),
     ),
     "Tokens and time": (
@@ -191,15 +200,15 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("tokens/no_grad",),
             "tokens",
-            "Number of tokens of a step's passes without a gradient: of the reference model, and "
-            "of old probabilities if needed.",
+            "Number of tokens of a step's passes without a gradient: those of the reference model and, if needed, "
+            "those that compute old probabilities.",
             _LENGTHS,
         ),
         Metric(
             ("tokens/share_trained",),
             "share",
             "`tokens/trained` divided by `tokens/computed`; above 1 if rows share prefixes.",
-            "Higher is better. No general range: padding and shared prefixes depend on the lengths.",
+            "Higher is better. No general range: padding and shared prefixes depend on the lengths of episodes.",
         ),
         Metric(("seconds/rollout",), "seconds", "Time of a step's rollout.", _MACHINE, ("throughput_falls",)),
         Metric(("seconds/reward",), "seconds", "Time of computing rewards after the rollout.", _MACHINE),
@@ -211,7 +220,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("seconds/wait",),
             "seconds",
             "Time that a step waits for a prefetched rollout.",
-            "Near 0 if the rollout is the shorter phase; otherwise no general range.",
+            "Near 0 if the rollout takes less time than the training; otherwise no general range.",
         ),
         Metric(
             ("seconds/share_waiting",),
@@ -230,7 +239,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("speed/train_tokens_per_second",),
             "tokens per second",
-            "Trained tokens per second over all processes; in a cold start, only of the first process.",
+            "Tokens trained on per second, over all processes; in a cold start, in the first process only.",
             "Higher is better. " + _MACHINE,
         ),
         Metric(
@@ -242,7 +251,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("speed/mfu",),
             "share",
-            "Operations of the model per second, as a share of the device's peak, if that is known.",
+            "Operations of the model per second, as a share of the device's peak, if the peak is known.",
             "Higher is better. " + _MACHINE,
         ),
     ),
@@ -257,7 +266,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("engine/cached_share",),
             "share",
             "Share of prompt tokens found in the engine's cache.",
-            "Higher is better. No general range: it depends on turns and on the size of the cache.",
+            "Higher is better. No general range: it depends on the number of turns and on the size of the cache.",
         ),
         Metric(
             ("engine/preemptions",),
@@ -268,7 +277,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("engine/recomputed_tokens",),
             "tokens",
-            "Number of tokens that the engine computes again after it interrupted their sequences.",
+            "Number of tokens of interrupted sequences that the engine computes again.",
             "0, or few compared with `engine/generated_tokens`.",
         ),
         Metric(

@@ -216,7 +216,7 @@ class RunRecord:
     def examples(
         self, since: int, until: int | None, chosen: Callable[[EpisodeDigest], bool], most: int = 3
     ) -> tuple[str, ...]:
-        """Return the keys of the ``most`` latest episodes from steps ``since`` to ``until`` that ``chosen`` accepts."""
+        """Return keys of at most ``most`` episodes that ``chosen`` accepts, from the latest steps of a range."""
         found: list[str] = []
         for step in reversed(self.steps):
             if step.number < since or len(found) >= most:

@@ -31,7 +31,8 @@ class Finding:
         cause: The usual cause of the fault.
         change: Remedies, as options and commands that can be typed.
         otherwise: Other explanations of the observation.
-        caused_by: Names of the checks whose findings of the same run usually cause this fault, in the findings' order.
+        caused_by: Names of checks with findings in this run that usually cause this fault, in the order of the
+            findings.
     """
 
     check: str
@@ -127,7 +128,7 @@ class Diagnosis:
     Attributes:
         run: Path of the run.
         kind: Kind of the run.
-        step: Last step that was examined.
+        step: Last step that was examined; for a pipeline, the number of its stages.
         findings: The findings in the order of ``in_order``: those that still hold by severity, then those that ended;
             each after the findings that usually cause it.
         silent: Names of the checks that found nothing.

@@ -28,8 +28,9 @@ RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
     "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
     "HELD_OUT": lambda run: run.option("eval.env_options.problems"),
 }
-"""For each placeholder word of a command, a function that returns what the run has recorded, or ``None``."""
-_WORD_OF_COMMAND = re.compile(rf"(?<= )({'|'.join(RECORDED)})(?= |$)")
+"""For each word that is not in ``VALUES``, a function that returns its replacement from the run's record, or ``None``.
+"""
+_RECORDED_WORD = re.compile(rf"(?<=[ =])({'|'.join(RECORDED)})(?= |$)")
 
 
 _SET = re.compile(r"--set ([\w.]+)=(\S+)")
@@ -53,10 +54,7 @@ def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
         own = RECORDED[found[0]](run)
         return shlex.quote(own) if isinstance(own, str) and own else found[0]
 
-    remedies = (
-        _WORD_OF_COMMAND.sub(recorded, change) if change.startswith("rstar2 ") else _WORD.sub(value_of, change)
-        for change in changes
-    )
+    remedies = (_RECORDED_WORD.sub(recorded, _WORD.sub(value_of, change)) for change in changes)
     return tuple(remedy for remedy in remedies if not _is_set(remedy, run))
 
 
@@ -83,7 +81,7 @@ def _equal(name: str, text: str, run: RunRecord) -> bool:
 
 
 def _recorded(run: RunRecord, name: str) -> Any:
-    """Return an option's value in a run, from its options, those of its environment, or its parts; or ``None``."""
+    """Return an option's value in a run: from the options of the run, its environment or its parts; or ``None``."""
     if name.startswith("env."):
         value = run.option(name)
         return run.option(f"rollout.env_options.{name.removeprefix('env.')}") if value is None else value

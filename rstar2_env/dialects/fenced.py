@@ -2,8 +2,8 @@ r"""The dialect ``fenced``: programs in code fences, as base models write them (
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
 result is returned in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. A Python fence
-that cannot be run has the status ``malformed``. If a turn has neither a Python fence nor an answer, a fence without a
-tag or an ``output`` fence at its end is ``malformed`` too: a model that forgot the tag sees a message instead of losing
+that cannot be run has the status ``malformed``. If a turn has neither a Python fence nor an answer, an ``output`` fence
+or an untagged fence at its end is ``malformed`` too: a model that forgot the tag sees a message instead of losing
 the episode. Not covered: tools whose argument is not a program.
 """
 
@@ -68,7 +68,7 @@ class FencedDialect:
     name = "fenced"
     role = "user"
     stop: tuple[str, ...] = ("\n```\n", "```output")
-    """The first string ends a turn after its program; the second stops a model that begins to write a result itself."""
+    """The stop strings: the first ends a turn after a program; the second, if the model begins to write a result."""
 
     def __init__(
         self,
@@ -101,8 +101,9 @@ class FencedDialect:
         """Return every Python fence of the turn as a call, in order.
 
         A program ends at the first line that is a bare fence at least as long as the opening fence; to print such a
-        line, a program must open with a longer fence. An unclosed fence does not include the next fence. If there is no
-        Python fence, a stray fence at the end of the turn is returned as a malformed call.
+        line, a program must open with a longer fence. An unclosed fence does not include the next fence. If there is
+        neither a Python fence nor an answer, an ``output`` fence or a fence without a tag at the end of the turn is
+        returned as a malformed call.
         """
         blocks = _blocks(turn)
         calls = [self._call(block) for block in blocks if not block.output]

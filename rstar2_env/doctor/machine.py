@@ -91,7 +91,7 @@ class Torch(CheckedOptions):
         cuda: Version of CUDA that torch was built with; empty without CUDA.
         archs: Architectures for which torch has kernels.
         devices: The accelerators that torch sees.
-        bf16: Whether torch supports bfloat16 on them.
+        bf16: Whether torch supports bfloat16 on the devices.
         error: Reason why torch cannot be loaded; empty if it can.
     """
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rstar2_env.doctor.machine import MachineState
 
 ResultLevel = Literal["ok", "note", "warning", "problem", "skipped"]
-"""``problem``: training fails or gives wrong results; ``warning``: it is slower, less safe or likely to fail; ``note``:
-worth knowing; ``skipped``: the check does not apply to this machine."""
+"""``problem``: training fails or gives wrong results; ``warning``: training is slower, less safe or likely to fail;
+``note``: worth knowing; ``skipped``: the check does not apply to this machine."""
 
 
 @dataclass(frozen=True, slots=True)

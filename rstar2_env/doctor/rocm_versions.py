@@ -23,7 +23,7 @@ VLLM_LEAST = "0.22"
 """Lowest vLLM version that the engines support."""
 
 VLLM_BELOW = "0.33"
-"""Lowest vLLM version that was not tested; the extra ``vllm`` requires a lower one."""
+"""Lowest vLLM version that was not tested; the extra ``vllm`` requires a lower version."""
 
 VLLM_IMAGE = f"vllm/vllm-openai-rocm:v{VLLM}"
 """vLLM's image for ROCm, with torch, RCCL and AITER."""

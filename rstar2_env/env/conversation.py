@@ -100,7 +100,8 @@ class Conversation:
     def _written(self, call: NativeCall) -> str:
         """Write a native call in the dialect, or return "" if the dialect cannot write it.
 
-        If the arguments are not a JSON object, write them so that the dialect rejects them too, if that is possible.
+        If the arguments are not a JSON object, write a call that the dialect also rejects. If that is impossible, pass
+        the arguments as one text, under the name ``arguments``.
         """
         try:
             arguments = json.loads(call.arguments or "{}")
@@ -118,9 +119,9 @@ class Conversation:
             return ""
 
     def _results(self, text: str, count: int) -> list[str]:
-        """Split an observation into one text per call; if that fails, the first text is the whole observation.
+        """Split an observation into one text per call.
 
-        The other texts then refer to the first.
+        If that fails, the first text is the whole observation, and the other texts only refer to the first.
         """
         before, _, after = self._dialect.results([ToolResult("", ToolStatus.OK, "\0")]).partition("\0")
         if text.startswith(before) and text.endswith(after):

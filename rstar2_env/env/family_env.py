@@ -1,4 +1,4 @@
-"""The common base of puzzle and game environments: knobs as options, and one environment class per family.
+"""The common base of puzzle and game environments: knobs as options, one environment class for each family.
 
 A knob is an option of a puzzle or game, such as its size. Covered: ``FamilyEnv``, and ``environment_class``, which
 creates the class. Not covered: turns and rewards (``rstar2_env.env.puzzle_env``, ``rstar2_env.env.game_env``).

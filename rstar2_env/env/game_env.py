@@ -1,8 +1,8 @@
 """``GameEnv``: a game over several turns against a scripted opponent. ``register`` gives a game its Gymnasium id.
 
 An author writes a ``Game`` (knobs, rules, ``start``) whose docstring is the specification, and calls ``register`` once.
-Covered: the turn loop, illegal and unparsable moves, the F1 score of the intermediate answers, the reward. Not covered:
-games with several policies.
+Covered: the turn loop, illegal and unparsable moves, the F1 score of the intermediate answers (answers to questions
+about the position), the reward. Not covered: games with several policies.
 """
 
 from __future__ import annotations

@@ -107,7 +107,16 @@ def _registered(name: str, env_id: str) -> NamedEnv:
 
 
 def _known_id(env_id: str, written: str) -> str:
-    """Return ``env_id``, with its highest registered version if it has none; errors quote the user's ``written``."""
+    """Return ``env_id``; if it has no version, add the highest registered version.
+
+    Args:
+        env_id: The id, with or without a version.
+        written: The user's text, for error messages.
+
+    Raises:
+        UnknownEnvError: No such id is registered.
+        MissingExtraError: The environment needs an extra that is not installed.
+    """
     try:
         namespace, name, version = parse_env_id(env_id)
     except gym.error.Error:

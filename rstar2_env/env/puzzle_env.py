@@ -74,7 +74,8 @@ class PuzzleEnv(FamilyEnv):
     Args:
         problems: Any value that ``load_problems`` accepts; ``None`` means the family's own problems.
         tool: Give the policy the Python tool and ten turns.
-        tools: Other tools instead, also with ten turns: ``python``, an MCP server (``mcp:./server.py``), or your own.
+        tools: Tools in place of the Python tool, also with ten turns: ``python``, an MCP server (``mcp:./server.py``),
+            or tools of your own.
         split: "train", "validation" or "test".
         sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
@@ -151,7 +152,7 @@ class PuzzleEnv(FamilyEnv):
 
 
 def register(env_id: str, puzzle: type[Puzzle]) -> type[PuzzleEnv]:
-    """Create the environment of a puzzle, register its Gymnasium id, and name the family for ``load_problems``.
+    """Create the environment of a puzzle; register its Gymnasium id, and the family's name for ``load_problems``.
 
     Args:
         env_id: The Gymnasium id, such as "rstar2/Saturn-v0".

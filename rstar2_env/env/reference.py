@@ -1,4 +1,4 @@
-"""Finds reference players, which know the solution: for tests, sample episodes, ``rstar2 validate``, ``oracle``.
+"""Finds reference players, which know the solution; used by tests, sample episodes, validation, the agent ``oracle``.
 
 A multi-turn environment provides its own reference player as the method ``oracle_turn()``. The code that plays the
 episode passes it to an agent with ``needs_reference``; an agent never reads it from the environment. An environment may
@@ -20,7 +20,7 @@ Guesser: TypeAlias = Callable[[np.random.Generator], str]
 
 
 def reference_of(env: gym.Env[Any, Any]) -> Reference | None:
-    """Return the environment's own reference player, or ``None`` if it has none (the gold answer is then played)."""
+    """Return the environment's own reference player; ``None`` if it has none, so the caller plays the gold answer."""
     own: Reference | None = getattr(env.unwrapped, "oracle_turn", None)
     return own if callable(own) else None
 
@@ -32,7 +32,7 @@ def guesser_of(env: gym.Env[Any, Any]) -> Guesser | None:
 
 
 def playing(env: gym.Env[Any, Any]) -> Any:
-    """Return the unwrapped environment of the running episode; for a mixture, the environment that it drew."""
+    """Return the unwrapped environment of the running episode; for a mixture, the drawn environment."""
     own: Any = env.unwrapped
     inner = getattr(own, "playing", None)
     return own if inner is None else playing(inner)

@@ -1,8 +1,9 @@
 """A Gymnasium space of text: any Unicode string up to a length.
 
-``gymnasium.spaces.Text`` lists its characters one by one: with a full character set it takes seconds to build and
-hundreds of megabytes, and ``AsyncVectorEnv`` with shared memory silently returns zeros for it. This space stores only a
-length. Its vectorized form is a ``Tuple``; ``AsyncVectorEnv`` raises an error unless ``shared_memory=False``.
+``gymnasium.spaces.Text`` lists its characters one by one: such a space with all Unicode characters takes seconds to
+build and hundreds of megabytes, and ``AsyncVectorEnv`` with shared memory silently returns zeros for it. The space of
+this module stores only a length. Its vectorized form is a ``Tuple``; ``AsyncVectorEnv`` raises an error unless
+``shared_memory=False``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 
 _SAMPLE_LENGTH = 64
-"""Maximum length of a sample: long enough to disturb an environment, short enough to read."""
+"""Maximum length of a sample: long enough to expose faults of an environment, short enough to read."""
 
 _SURROGATES = range(0xD800, 0xE000)
 

@@ -1,9 +1,9 @@
 """``ToolEnv``: a multi-turn text environment with tools, the base class of environment families.
 
-Covered: the turn loop, its budgets, the status of every call, the reward for a correct final answer, rendering.
-A family that needs more overrides only ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``. Not covered:
-sources of problems (``rstar2_env.problems``), the format of calls and answers (``rstar2_env.dialects``), how answers
-are compared (``rstar2_env.verification``) and programs run (``rstar2_env.sandbox``).
+Covered: the turn loop, its budgets, the status of every call, the reward for a correct final answer, rendering. A
+family that needs more overrides only ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``. Not covered: sources
+of problems (``rstar2_env.problems``), the format of calls and answers (``rstar2_env.dialects``), the comparison of
+answers (``rstar2_env.verification``), the execution of programs (``rstar2_env.sandbox``).
 """
 
 from __future__ import annotations

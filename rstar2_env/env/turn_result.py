@@ -33,7 +33,7 @@ def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The turn ends the episode.
+    """Result of a turn that ends the episode.
 
     Attributes:
         answer: The answer that was graded, or ``None``.
@@ -41,7 +41,7 @@ class Ended:
         correct: Whether the episode counts as solved.
         end: ``"answered"`` or ``"no_answer"`` (``terminated``), or ``"unavailable"`` if grading failed for reasons
             outside the policy (``truncated``).
-        info: Keys to add to ``info``, in addition to those that ``ToolEnv`` sets.
+        info: Keys to add to ``info``, in addition to the keys that ``ToolEnv`` sets.
     """
 
     answer: str | None
@@ -53,11 +53,11 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class GoesOn:
-    """The episode continues unless a budget is exhausted.
+    """Result of a turn after which the episode continues, unless a budget is exhausted.
 
     Attributes:
         text: The next observation.
-        info: Keys to add to ``info``, in addition to those that ``ToolEnv`` sets.
+        info: Keys to add to ``info``, in addition to the keys that ``ToolEnv`` sets.
     """
 
     text: str

@@ -53,7 +53,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         self._threads: ThreadPoolExecutor | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all sub-environments, or those selected by ``options["reset_mask"]``.
+        """Reset all sub-environments, or only the sub-environments that ``options["reset_mask"]`` selects.
 
         Args:
             seed: Seed of the first sub-environment (the others use ``seed + 1`` and so on), a list, or ``None``.
@@ -78,7 +78,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return tuple(observations), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step all sub-environments; those that ended in the last step are reset according to the autoreset mode.
+        """Step all sub-environments; a sub-environment whose episode is over is reset as the autoreset mode requires.
 
         Raises:
             EpisodeOverError: The mode is ``Disabled`` and a sub-environment whose episode ended was not reset.
@@ -121,7 +121,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return env
 
     def _at_once(self, work: dict[int, Callable[[], None]]) -> None:
-        """Run a function for each sub-environment in threads; if any fails, drop all results, raise the first error."""
+        """Run a function for each sub-environment, in threads; after an error, drop all results and raise the error."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="rstar2-vector")
         futures: list[Future[None]] = [self._threads.submit(job) for job in work.values()]
@@ -219,7 +219,7 @@ def add_vector_forms(namespace: str = "rstar2") -> list[str]:
 
 
 def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
-    """Return the entry point of the id ``name``; each id needs its own, since Gymnasium does not pass the id."""
+    """Return the entry point of the id ``name``; each id needs its own entry point: Gymnasium does not pass the id."""
     if "-v" in name:
         return partial(make_threaded, name)
     raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")

@@ -202,7 +202,7 @@ class _LostError(Exception):
 
 
 class _Reference:
-    """Plays like the agent ``oracle``, with the problem that it reads from the environment (which agents must not)."""
+    """Plays like the agent ``oracle``, but reads the problem from the environment, which agents must not do."""
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         self._env: Any = env.unwrapped

@@ -30,7 +30,7 @@ class CatalogueEntry:
         line: Description in one line.
         distribution: The distribution that registered the environment.
         version: Version of the distribution.
-        licence: Licence as the distribution states it; "" if it states none.
+        licence: Licence as the distribution states it; "" if it does not state a licence.
         ok: Whether the validation passed; ``None`` if it was not run.
         validation: The result of the validation as text, or why it was not run.
     """

@@ -47,7 +47,7 @@ class EvaluationOptions(CheckedOptions):
         split: Split of the problems, if the source has splits.
         episodes: Number of starts, where a start is a problem and a seed; ``None`` plays every problem of a finite
             source. Otherwise the problems are chosen at random, without repetition until all were played.
-        n: Number of samples, that is, of episodes played from each start.
+        n: Number of samples: episodes played from each start.
         k: The values of k for pass@k, avg@k and maj@k, at most ``n``; ``None`` means 1 and ``n``.
         seed: Seed of the choice of problems, of every episode and of the intervals.
         workers: Number of threads that run an agent, each with its own environment; by default four per CPU core, at

@@ -1,7 +1,7 @@
 """Presets of evaluations by name: the settings with which a paper reports its figures.
 
-A preset has the contents of a suite's file (``rstar2_env.evaluation.suite``): options, which any given option
-overrides, and sets of problems, which are used if no problems are given.
+A preset has the contents of a suite's file (``rstar2_env.evaluation.suite``): options, which the user's options
+override, and sets of problems, which are used if the user names no problems.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class EvalResult:
 
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:
-        """Every episode in the order of the plan, including those resumed from a file.
+        """Every episode in the order of the plan, including episodes resumed from a file.
 
         Raises:
             ConfigurationError: The episodes were neither kept nor written.

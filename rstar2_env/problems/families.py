@@ -14,7 +14,9 @@ from rstar2_env.core.options.registry import Registry
 from rstar2_env.problems.source import ProblemSource
 
 ProblemFamily: TypeAlias = Callable[..., ProblemSource]
-"""Called with ``split``, ``seed`` and the family's own options, all by name; raises ``ConfigurationError`` for a
-split or a value that the family does not have."""
+"""Function that returns a source of problems, called with ``split``, ``seed`` and the family's own options by name.
+
+It raises ``ConfigurationError`` for an unknown split or an invalid value.
+"""
 
 FAMILIES: Registry[ProblemFamily] = Registry("problem family", "rstar2_env.problems", "rstar2_env.problems")

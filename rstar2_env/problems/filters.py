@@ -20,7 +20,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems.problem import Problem
 
 Condition: TypeAlias = Callable[[Problem], bool]
-"""Returns whether a problem is kept."""
+"""Function that returns whether a problem is kept."""
 
 _WRITTEN = re.compile(
     r"\s*(?P<len>len\()?\s*(?P<field>[\w.\-]+)\s*\)?\s*(?P<operator>==|!=|<=|>=|!~|~|<|>)\s*(?P<value>.*?)\s*",
@@ -55,7 +55,7 @@ class Where:
     length: bool = False
 
     def __call__(self, problem: Problem) -> bool:
-        """Return whether a problem meets the condition; a missing field only meets ``!=`` and ``!~``."""
+        """Return whether a problem meets the condition; a problem without the field meets only ``!=`` and ``!~``."""
         found = _look_up(problem, self.field)
         if found is _ABSENT or (self.length and not hasattr(found, "__len__")):
             return self.operator in ("!=", "!~")

@@ -2,8 +2,8 @@
 
 Each of the 85 templates whose answers reasoning-gym marks as reliable belongs to one split, so no story of the test
 split is known from training, not even with other numbers. ``meta["program"]`` computes the answer if it can be read
-from the equations in reasoning-gym's worked solution; a problem whose solution has no such equations has none. Not
-covered: the templates with doubtful answers, units.
+from the equations in reasoning-gym's worked solution; otherwise ``meta`` has no ``program``. Not covered: the templates
+with doubtful answers, units.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def gsm_symbolic(*, split: str = "train", seed: int = 0) -> ProceduralSource:
 
 
 def templates(split: str) -> tuple[int, ...]:
-    """Return reasoning-gym's numbers of a split's templates; of every ten, one is for validation and two for the test.
+    """Return the numbers of a split's templates in reasoning-gym: a tenth for validation, two tenths for the test.
 
     Args:
         split: "train", "validation" or "test".
@@ -121,7 +121,7 @@ def program_of(solution: str, answer: str, question: str) -> str | None:
 
 
 def _value(expression: str) -> Fraction | None:
-    """Return the exact value of an expression of numbers, brackets and the four operations; ``None`` for any other."""
+    """Return the exact value of an expression of numbers, brackets and the four operations; else ``None``."""
     if not re.fullmatch(r"[\d.()+\-*/]{1,80}", expression) or "**" in expression or "//" in expression:
         return None
     try:

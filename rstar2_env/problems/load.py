@@ -49,8 +49,8 @@ def load_problems(
             name. Or a list of dicts or ``Problem``s; a data frame of pandas or polars, with a row for each problem; or
             a source, which is returned unchanged. Or a mapping: ``{"path" | "hub" | "spec": ..., option: ...}``, or
             ``{"mix": [...]}``, whose parts may have a ``weight``.
-        split: Which split to return. Families and data sets have their own splits. A file or a list is a single part,
-            which ``split`` only labels, unless ``holdout`` divides it.
+        split: The split to return. Families and data sets have their own splits. A file or a list has no splits, so
+            ``split`` is ignored, unless ``holdout`` divides it into "train" and "test".
         seed: Seed of a procedural family or a mixture.
         holdout: Fraction, 0 to 1, of the problems of a file or a list that form its "test" split; the others form its
             "train" split. A hash of the question decides, so the same question is never in both.
@@ -62,7 +62,7 @@ def load_problems(
         ConfigurationError: The source cannot be read, an option is unknown or out of range, or the split is empty.
         ProblemFormatError: A record is not a problem; the message names the place and the field.
         UnknownNameError: ``spec`` is not a file, family or data set.
-        MissingExtraError: Reading it needs a package that is not installed.
+        MissingExtraError: Reading the source needs a package that is not installed.
     """
     if isinstance(spec, ProblemSource):
         _refuse_options(options, holdout, "A problem source that already exists")

@@ -116,18 +116,18 @@ class MixtureSource:
         return dataclasses.replace(problem, id=self.id_of(source, problem.id))
 
     def with_split(self, split: str) -> MixtureSource:
-        """The same mixture for another split of those parts that have splits."""
+        """The same mixture with another split of each part that generates its splits."""
         parts = [(with_split(source, split), weight) for source, weight in zip(self.parts, self._weights, strict=True)]
         return MixtureSource(parts, seed=self._seed, name=self.name, separator=self._separator)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabelledSource:
-    """The problems of another source under a label: the name of the source, and the ``source`` of every problem.
+    """The problems of another source, under a new name, which also replaces ``Problem.source`` of every problem.
 
     Attributes:
         source: The other source.
-        name: The label.
+        name: The new name.
     """
 
     source: ProblemSource
@@ -135,7 +135,7 @@ class LabelledSource:
 
     @property
     def split(self) -> str:
-        """The source's split."""
+        """The split of the other source."""
         return self.source.split
 
     def __getitem__(self, index: int, /) -> Problem:
@@ -157,7 +157,7 @@ class LabelledSource:
         return self._labelled(self.source.sample(rng))
 
     def with_split(self, split: str) -> LabelledSource:
-        """The same label for another split of the source."""
+        """Return another split of the other source, under the new name."""
         return LabelledSource(with_split(self.source, split), self.name)
 
     def _labelled(self, problem: Problem) -> Problem:

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def changed_answer(answer: str) -> str:
-    """An answer with another value: a plain number plus one, anything else with ``+1`` appended."""
+    """An answer with another value: a plain number plus one; for anything else, ``(answer)+1`` as text."""
     try:
         value = Decimal(answer.strip())
     except InvalidOperation:
@@ -17,7 +17,7 @@ def changed_answer(answer: str) -> str:
 
 
 def miscopied(answer: str, rng: np.random.Generator) -> str:
-    """The answer with a copying error: a digit changed, left out, doubled, or two of them swapped.
+    """The answer with a copying error: a digit changed, left out or doubled, or two neighbouring digits swapped.
 
     The result is another number, without a leading zero. An answer that is not a plain whole number is changed by
     ``changed_answer``.

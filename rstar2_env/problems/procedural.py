@@ -48,7 +48,7 @@ class Draft:
 
 
 class Draw(Protocol):
-    """Draws one instance; ``None`` if the draw failed and must be repeated."""
+    """Function that draws one instance of a family, or returns ``None`` if the draw failed and must be repeated."""
 
     def __call__(self, rng: np.random.Generator, /) -> Draft | None:
         """Draw an instance, with ``rng`` as the only source of randomness."""

@@ -18,9 +18,10 @@ from rstar2_env.problems.problem import Problem
 FIELDS = ("id", "question", "answer", "source")
 
 _WORKED = re.compile(r"\n[ \t]*(####[ \t]*[-+$]?\d[\d,.]*%?)\s*\Z")
-"""Matches the end of a worked solution of GSM8K, which is refused as a gold answer: no short answer would equal it."""
+"""Matches the end of a worked solution in GSM8K's format. A gold answer that ends like this is rejected, because no
+short answer would equal it."""
 _LARGEST_EXPONENT = 400
-"""Largest exponent of a number that is written out; others are kept as written, since they could take gigabytes."""
+"""Largest exponent of a number that is written out; the digits of larger numbers could take gigabytes."""
 
 
 def as_problem(

@@ -40,7 +40,7 @@ class ProblemSource(Protocol):
 
     @property
     def split(self) -> str:
-        """Name of its split, such as "train", "validation" or "test"."""
+        """Name of the source's split, such as "train", "validation" or "test"; "" if there is only one."""
         ...
 
     def __getitem__(self, index: int, /) -> Problem:

@@ -1,8 +1,8 @@
 """Parses the notation for a source of problems, on a command line or in a configuration, into name and options.
 
 Covered: the notation of all parts (``rstar2_env.core.options.parts``), except that the name of an existing file always
-means that file; short forms of ``columns``; JSON objects; the files that a source names. Not covered: what the options
-mean (see ``load``).
+means that file; short forms of ``columns``; JSON objects; the files that a source names. Not covered: the meaning of
+the options (see ``load``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The family ``word_arithmetic``: word problems of three to five steps with numbers up to 999.
 
 A problem is a story of sentences, and each sentence is one line of the program in ``meta["program"]``, whose output is
-the answer. The sentences of the test split are in no other split: a policy that only knows the sentences of its traces
-and of its training fails on them. No computation is in two splits either, not even with its numbers in another order.
-``meta["sentences"]`` names the sentences. Not covered: fractions, negative numbers, units that must be converted.
+the answer. The sentences of the test split are in no other split, so that split tests how a policy understands
+sentences that it has not seen in traces and in training. No computation is in two splits either, not even with its
+numbers in another order. ``meta["sentences"]`` names the sentences. Not covered: fractions, negative numbers, units
+that must be converted.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def draw(
     max_number: int,
     sentences: Mapping[str, Sequence[str]] | None = None,
 ) -> Draft | None:
-    """Draw one instance; ``None`` if no sentence fits the numbers, such as equal shares that leave a remainder.
+    """Draw one instance; ``None`` if a drawn event does not fit, such as equal shares that leave a remainder.
 
     Args:
         rng: The generator of random numbers.
@@ -79,7 +80,7 @@ def draw(
         least_steps: Smallest number of operations.
         most_steps: Largest number of operations.
         max_number: Largest number in the question.
-        sentences: Sentences by kind of event; ``None`` means those of the split.
+        sentences: Sentences by kind of event; ``None`` means the sentences of the split.
     """
     if least_steps > most_steps:
         return None
@@ -131,7 +132,7 @@ class _Story:
             self._do(rng, "open", (a,), f"x={a}", a)
 
     def add(self, rng: np.random.Generator, kind: str) -> bool:
-        """Add an event of a kind ("gain", "loss", ...); return ``False`` if no event of that kind fits the value."""
+        """Add an event of a kind ("gain", "loss", ...); return ``False`` if none fits the value so far."""
         if kind in ("gain", "times"):
             a = _between(rng, 2, self.largest if kind == "gain" else 12)
             line, value = (f"x+={a}", self.value + a) if kind == "gain" else (f"x*={a}", self.value * a)

@@ -1,6 +1,6 @@
 """The sentences of ``word_arithmetic``, by split and kind of event.
 
-``TRAINING`` has the sentences of the training splits.
+The splits ``train`` and ``validation`` share the sentences in ``rstar2_env.problems.word_training``.
 """
 
 from __future__ import annotations

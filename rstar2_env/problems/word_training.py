@@ -1,9 +1,9 @@
-"""The sentences of the training splits of ``word_arithmetic``, by kind of event.
+"""The sentences of the splits ``train`` and ``validation`` of ``word_arithmetic``, by kind of event.
 
 In ``[one|another]``, one of the alternatives is drawn for each problem; brackets are drawn independently. There are
-many sentences, and they differ widely, so that a policy has to read what happens instead of remembering sentences. They
+many sentences, and they differ widely, so that a policy has to read the events instead of remembering sentences. They
 were written without looking at the sentences of the test split. Verbs that move items between people occur with the
-person of the story as giver and as receiver, so that the verb alone does not tell the direction.
+person of the story as giver and as receiver, so that the verb alone does not determine the direction.
 """
 
 from __future__ import annotations

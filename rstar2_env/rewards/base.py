@@ -21,8 +21,9 @@ from rstar2_env.core.options.user_code import Shape, is_class_with
 from rstar2_env.problems.problem import Problem
 
 Need: TypeAlias = Literal["group", "judge", "lm", "play", "problem", "tokens"]
-"""An input that a component needs, in the order of the literals: the group's episodes, a judge, the policy's
-log-probabilities, further episodes, the problem with its gold answer, or the episode's tokens."""
+"""An input that a component needs: the group's episodes (``group``), a judge (``judge``), the policy's
+log-probabilities (``lm``), further episodes (``play``), the problem with its gold answer (``problem``), or the
+episode's tokens (``tokens``)."""
 
 
 class LanguageModel(Protocol):
@@ -49,7 +50,7 @@ class Plays(Protocol):
 
         Args:
             episode: An episode of the group that is being scored.
-            token: Number of tokens of ``completion_ids`` to share; they end within a turn or directly before one.
+            token: Number of tokens of ``completion_ids`` to share, up to the start of a turn or a place within a turn.
             n: Number of episodes.
         """
         ...
@@ -95,10 +96,11 @@ class RewardContext:
 
 Score: TypeAlias = float | OnTurns | None
 Reward: TypeAlias = Callable[[Episode, RewardContext], "Score | Awaitable[Score]"]
-"""Scores an episode; ``episode.reward`` is the environment's own return. ``None`` means that there is nothing to
-score. The attribute ``needs``, a set of ``Need``, declares the parts of the context that the component reads. A
-component that needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment can be pickled only if
-the component is a function, or an instance of a class, that a module defines at its top level."""
+"""Function or object that scores an episode; ``episode.reward`` is the environment's own return. A score of ``None``
+means that there is nothing to score. The attribute ``needs``, a set of ``Need``, declares the parts of the context that
+the component reads. A component that needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment
+with the component can be pickled only if a module defines the function, or the class of the object, at its top level.
+"""
 
 
 class GroupOutcome(Protocol):

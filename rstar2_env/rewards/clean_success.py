@@ -19,8 +19,9 @@ from rstar2_env.rewards.roc_penalty import format_penalty
 class CleanSuccess(CheckedOptions):
     """``1 - cost * penalty / 2`` for a correct episode, 0 for a wrong one.
 
-    The penalty is p_err + p_format, in [0, 2]. p_err is the share of failed calls, or ``no_call`` without a call.
-    p_format is 1 without an answer tag, else min(1, (tags - 1) / turns), where ``tags`` counts the answer tags.
+    The penalty is p_err + p_format, in [0, 2]. p_err is the share of failed calls; in an episode without a call, it is
+    the option ``no_call``. p_format is 1 without an answer tag, else min(1, (tags - 1) / turns), where ``tags`` counts
+    the answer tags.
 
     Attributes:
         cost: Largest amount that is subtracted, in [0, 1], so a correct episode never earns less than a wrong one.

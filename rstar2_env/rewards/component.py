@@ -52,6 +52,11 @@ class Component:
         """The inputs that the score needs in addition to the episode; no ``judge`` if the component has its own."""
         return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
+    @property
+    def takes_problem(self) -> bool:
+        """Whether the score receives the problem if the environment has a source of problems."""
+        return "problem" in self.needs or bool(getattr(self.score, "takes_problem", False))
+
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
         """Return the weighted value; 0 with a closed gate, ``None`` if there is nothing to score.
 
@@ -92,7 +97,7 @@ class Component:
         return self._awaited(score) if inspect.isawaitable(score) else self._weighted(score)
 
     def check(self) -> None:
-        """Check the fields for what their type annotations cannot express.
+        """Check the values of the fields, such as the order of the bounds in ``clip``.
 
         Raises:
             ConfigurationError: A field is not valid.
@@ -143,12 +148,12 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
 
     Args:
         written: A name in ``REWARDS``, or the user's own code, with options
-            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``. The options
-            are those of the score, and ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, if
-            it differs from the score's) and ``judge`` ("(model:url=...,model=...)"). A score or a ``Component`` may
-            also be passed as an object.
-        **given: Options of the score from the caller, for a class that accepts them; options in ``written`` override
-            them.
+            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``. In addition
+            to the score's own options, there are ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's
+            name, if it differs from the score's name) and ``judge`` ("(model:url=...,model=...)"). A score or a
+            ``Component`` may also be passed as an object.
+        **given: Further options of the score, if it is a class; an option that the class does not have is ignored.
+            Options in ``written`` override them.
 
     Raises:
         UnknownNameError: The component does not exist.
@@ -198,7 +203,7 @@ def _unscored(episode: Episode, ctx: RewardContext) -> None:
 
 
 OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")
-"""Options of every component, in addition to those of its score."""
+"""Options of every component, in addition to the options of its score."""
 
 
 def component_options(options: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:

@@ -3,8 +3,8 @@
     r = end + (start - end) (1 + cos(pi min(L / longest, 1))) / 2
 
 with start 1 and end 0.5 for a correct answer, and start -1 and end -0.5 for a wrong one. L is the number of policy
-tokens, as in open-rs. In a wrapper, which has no tokens, L counts characters (``of="text"``) or, with ``tokenizer``,
-tokens of the text.
+tokens, as in open-rs. A wrapper has no policy tokens, so set ``of="text"`` there to count characters, or ``tokenizer``
+to tokenize the text again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class CosineLength:
 
     Attributes:
         longest: The length at which the cosine ends, in tokens or characters; beyond it, the score is constant.
-        of: ``"tokens"`` counts policy tokens, as open-rs does, and needs a trainer; ``"text"`` counts the characters of
-            the policy's turns.
-        tokenizer: Counts the tokens of the policy's turns, whatever ``of`` is: a tokenizer, or the folder or hub name
-            of one. ``None`` counts as ``of`` says.
+        of: ``"tokens"`` counts policy tokens, as open-rs does, and works only in training and in an evaluation of a
+            model; ``"text"`` counts the characters of the policy's turns.
+        tokenizer: A tokenizer, or its folder or hub name. If it is set, it counts the tokens of the policy's turns, and
+            ``of`` is ignored.
     """
 
     longest: Count

@@ -1,9 +1,9 @@
 """``diff_similarity``: similarity of the policy's patch to the patch that solved the issue (SWE-RL, arXiv 2502.18449).
 
-The score is -1 if an edit cannot be parsed, matches nothing, or replaces a text with itself. Otherwise it is the mean,
-over all files that either patch changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the hunks
-of their unified diffs, with ``context`` lines around each change; 0 for a file that only one patch changes. The policy
-writes, for each file, its path after ``###`` and then
+The score is -1 if there is no edit in the right format, or if an edit matches nothing or replaces a text with itself.
+Otherwise it is the mean, over all files that either patch changes, of ``SequenceMatcher(None, own, gold,
+autojunk=False).ratio()`` on the hunks of their unified diffs, with ``context`` lines around each change; a file that
+only one patch changes counts as 0. The policy writes, for each file, its path after ``###`` and then
 
     <<<<<<< SEARCH
     the current lines
@@ -47,7 +47,7 @@ class DiffSimilarity(CheckedOptions):
 
     Attributes:
         context: Number of unchanged lines around each change that are also compared.
-        broken: Score if an edit cannot be parsed, matches nothing or changes nothing.
+        broken: Score if there is no edit, or an edit matches nothing or changes nothing.
     """
 
     context: int = option(3, least=0)

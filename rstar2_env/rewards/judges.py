@@ -1,6 +1,7 @@
-"""Judges: models to which reward components send a text, and which reply with text. ``model`` queries an endpoint.
+"""Judges: models to which reward components send a text, and which reply with text.
 
-Not covered: how a model is served; the questions and the parsing of the replies, which are part of each component.
+The judge ``model`` queries an OpenAI-compatible endpoint. Not covered: how a model is served; the questions and the
+parsing of the replies, which are part of each component.
 """
 
 from __future__ import annotations

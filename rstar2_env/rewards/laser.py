@@ -7,8 +7,9 @@ The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a cor
   hard. For each band, L_T is the smallest length L of a grid (from ``lowest`` to ``limit`` in steps of ``step``) with
   int(c k) >= 1. Here c is the share of the band's monitored answers, correct or wrong, that have at most L tokens, and
   k is int(2n/3), int(n/3) and 1 for the three bands, in groups of n episodes. For n = 8 this requires a share c of 1/5,
-  1/2 and 1. If no L of the grid satisfies the condition, L_T is the length of the longest monitored answer. Targets are
-  updated every ``every`` rollouts.
+  1/2 and 1. If no L of the grid satisfies the condition, L_T is the length of the longest monitored answer of all
+  bands. If a band has no monitored answers, L_T is ``limit``. The targets are updated after the first collected batch,
+  and then after every ``every`` batches.
 - ``mode="de"`` (LASER-DE): in addition, a wrong answer longer than L_T without repetition gets the bonus, so that an
   attempt at a hard problem may continue.
 
@@ -45,10 +46,10 @@ class Laser(CheckedOptions):
             one for each difficulty.
         target: The target length with ``"fixed"``, in policy tokens.
         limit: Largest length in the grid of targets, in policy tokens; a trainer fills in ``max_episode_tokens``.
-            ``None`` elsewhere means the paper's 16,384.
+            Outside of a trainer, ``None`` means the paper's 16,384.
         lowest: Smallest length in the grid of targets.
         step: Difference between neighbouring lengths in the grid.
-        every: Number of rollouts between two updates of the targets.
+        every: Number of collected batches between two updates of the targets.
         monitor: Number of latest groups whose lengths determine the targets.
         bonus: Bonus for a correct answer within the target; with ``"de"``, also for a wrong answer that is longer than
             the target and not repetitive.
@@ -93,7 +94,7 @@ class Laser(CheckedOptions):
         return self.wrong + self.bonus * explores
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """Record the lengths and successes of a scored step, and update the target lengths when they are due."""
+        """Record the lengths and successes of a collected batch; after ``every`` batches, update the target lengths."""
         if self.mode == "fixed":
             return
         for one in outcomes:

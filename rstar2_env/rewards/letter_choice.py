@@ -50,7 +50,7 @@ class LetterChoice:
         """Return 1 or 0.
 
         Raises:
-            ConfigurationError: The gold answer is not a letter.
+            ConfigurationError: The gold answer does not contain a letter that can be chosen.
         """
         problem = problem_of(ctx, "letter_choice")
         gold = letters_of(problem.answer)

@@ -41,7 +41,7 @@ class LinearLength(CheckedOptions):
         """Return a number between minus the sum of the weights and 0.
 
         Raises:
-            ConfigurationError: The episode has no token ids.
+            ConfigurationError: The episode has no token ids, and ``output`` or ``input`` is above 0.
         """
         if not episode.completion_ids and (self.output or self.input):
             raise ConfigurationError(

@@ -23,15 +23,15 @@ from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
 class MetricThreshold(CheckedOptions):
     """1 for the format, plus 2 for a metric above its threshold, else minus 1.5 (MT-R1-Zero, arXiv 2504.10160).
 
-    Use it for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a model, which your
-    own code can load.
+    Use this component for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a
+    model, which your own code can load.
 
     Attributes:
         metric: ``"bleu"`` or ``"word_f1"``; or a function of the answer and the gold answer, ``./mine.py:comet``.
         how: ``"discrete"`` compares the metric with the threshold; ``"continuous"`` adds the metric.
         threshold: Value that the metric must exceed, with ``"discrete"``.
         above: Amount that is added for a metric above the threshold.
-        below: Amount that is added for any other metric.
+        below: Amount that is added for a metric at or below the threshold.
         broken: Amount that is added to the format's -1 if the format is broken or the answer is missing.
     """
 

@@ -1,6 +1,6 @@
 """``model_verifier``: a model compares the answer with the gold answer (General-Reasoner, arXiv 2505.14652).
 
-An episode without an answer earns -0.5, an answer that the judge refuses 0, and an accepted answer 1 - ``per_token`` *
+An episode without an answer earns -0.5, an answer that the judge rejects 0, and an accepted answer 1 - ``per_token`` *
 min(|length of the answer - length of the gold answer|, ``most``), as in the authors' code. The length term penalizes an
 answer that lists several candidates or argues. An environment's own verifier is
 ``rstar2_env.verification.model_verifier``, which asks a model only if rules cannot decide.

@@ -1,4 +1,4 @@
-"""The needs of reward components, and the needs that a wrapper, an evaluation and a trainer meet."""
+"""Needs: inputs of reward components, such as a judge, that a wrapper, an evaluation or a trainer can provide."""
 
 from __future__ import annotations
 

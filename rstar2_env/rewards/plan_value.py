@@ -1,9 +1,9 @@
 """``plan_value``: success rate of further episodes that start with the same plan (PTA-GRPO, arXiv 2510.01833).
 
 The score is the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up
-to the end of its plan. It is added to the rewards for the outcome and the format. Every scored episode needs
-``rollouts`` further episodes, even if two episodes have the same plan. An episode without a plan, or with nothing after
-its plan, earns 0. The paper does not state the weights of the sum; here all are 1.
+to the end of its plan. Every scored episode needs ``rollouts`` further episodes, even if two episodes have the same
+plan. An episode earns 0 if its first turn has no plan or ends with the plan. The paper adds this score to the rewards
+for the outcome and the format, without stating the weights of the sum; here all are 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PlanValue(CheckedOptions):
 
     Attributes:
         end: Text that ends a plan in the policy's first turn; its first occurrence counts.
-        rollouts: Number of further episodes per plan, K in the paper.
+        rollouts: Number of further episodes for each scored episode, K in the paper.
     """
 
     end: str = "</plan>"
@@ -40,7 +40,7 @@ class PlanValue(CheckedOptions):
         super().__post_init__()
         if not self.end:
             raise ConfigurationError(
-                "The option `end` must be the text that ends a plan, such as </plan>.", option="end"
+                "The option `end` must be the text that ends a plan, such as </plan>; it is empty.", option="end"
             )
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float | None:
@@ -57,7 +57,7 @@ class PlanValue(CheckedOptions):
     def planned(self, episode: Episode, lm: LanguageModel) -> int | None:
         """Return the number of completion tokens up to the end of the plan.
 
-        ``None`` means that the first turn has no plan, or nothing after it.
+        ``None`` means that the first turn has no plan, or ends with the plan.
         """
         if not episode.steps:
             return None

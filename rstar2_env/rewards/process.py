@@ -1,10 +1,10 @@
 """``process``: bounded scores of steps, so that repeating a good step earns nothing: Clip and Delta (arXiv 2410.15115).
 
-Let r_1 ... r_K be the scores of the K steps. The episode earns the sum over k of the bounded scores
+Let r_1 ... r_K be the scores of the K steps. The episode earns the sum of the bounded scores of all steps k:
 
-    clip:  min(r_k - eta, 0)                            only steps below the threshold count, as a penalty
-    delta: r_k - r_{k+1} for k < K, and r_K for the last   the sum is r_1 for any number of steps
-    both:  delta of the clipped scores
+- ``clip``: min(r_k - eta, 0), so only steps below the threshold count, as a penalty.
+- ``delta``: r_k - r_{k+1}, and r_K for the last step, so the sum is r_1 for any number of steps.
+- ``both``: the scores are clipped first, and then subtracted as in ``delta``.
 
 A plain sum would grow with every step, so a policy would learn to repeat a step with a high score. The steps are the
 policy's turns, and eta is a threshold. The paper pays each step separately, as ``credit="turns"`` does: the sum of the

@@ -5,13 +5,13 @@ policy, with success probability Q^mu_t, and the progress of turn t is A_t:
 
     Q^mu_t = 1 - (1 - Q_t)^K,   A_t = Q^mu_t - Q^mu_{t-1}.
 
-A_t, times alpha (the option ``weight``), is added to the advantage of the tokens of turn t. The result is the gradient
-of the outcome plus alpha times the progress. Q_t is estimated as the share of correct episodes among ``rollouts``
-further episodes from the end of the turn; Q_0 is the group's pass rate, and after the last turn Q_t is the verdict.
-With K = 1, the prover would be the policy itself, whose progress only scales the gradient; if K is too large, every
-probability is 1. The paper trains with alpha 5 for a model of 2B and 3 for 9B (appendix E); for search, it uses 0.5
-and 0.2. In the paper, the provers are fixed and a model predicts their progress; here the current policy is the
-prover.
+A_t, times alpha (the option ``weight``), is added to the advantage of the tokens of turn t, so that an update follows
+the gradient of the outcome plus alpha times the progress. Q_t is estimated as the share of correct episodes among
+``rollouts`` further episodes from the end of the turn; Q_0 is the group's pass rate, and after the last turn Q_t is 1
+for a correct episode, else 0. With K = 1, the prover would be the policy itself, whose progress only scales the
+gradient; if K is too large, every probability is 1. The paper trains with alpha 5 for a model of 2B and 3 for 9B
+(appendix E); for search, it uses 0.5 and 0.2. In the paper, the provers are fixed and a model predicts their progress;
+here the prover is the best of K episodes of the current policy.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
     r = max(0, PR(gold after the policy's own reasoning) - PR(gold right after the prompt))
 
 PR is the mean of the probabilities of the gold answer's tokens, not their product, which a single token could dominate.
-The gold answer replaces the answer in the policy's last turn; an episode without an answer earns 0. The second term
-subtracts the policy's knowledge without reasoning. No verifier is needed, so the reward also works for answers that are
-texts. The paper trains on 0.9 r + 0.1 format, and drops groups whose rewards deviate too little
-(``selector=deviation``).
+The gold answer replaces the answer in the policy's last turn; an episode without an answer earns 0. The second term is
+the probability without reasoning. No verifier is needed, so the reward also works for answers that are texts. The paper
+trains on 0.9 r + 0.1 format, and drops groups whose rewards deviate too little (``selector=deviation``).
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class Router(CheckedOptions):
         super().__post_init__()
         if not self.routes:
             raise ConfigurationError(
-                "The reward component 'router' needs a component for each source of problems: "
-                'routes={"math": "return"}.'
+                "The option `routes` of the reward component 'router' is empty: name the component of each source of "
+                "problems, such as routes={\"math\": \"return\"} (for problems of 'math', the component 'return')."
             )
         made = {source: make_component(written) for source, written in self.routes.items()}
         for component in made.values():
@@ -64,6 +64,11 @@ class Router(CheckedOptions):
         """The needs of all components, and also ``problem`` if ``by`` is ``"problem"``."""
         own: frozenset[Need] = frozenset({"problem"}) if self.by == "problem" else frozenset()
         return own.union(*(component.needs for component in self._made.values()))
+
+    @property
+    def takes_problem(self) -> bool:
+        """Whether a component receives the problem if there is one."""
+        return any(component.takes_problem for component in self._made.values())
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
         """Return the score of the component of the episode's source.

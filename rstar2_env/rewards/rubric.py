@@ -33,7 +33,7 @@ class Rubric:
     needs: ClassVar[frozenset[Need]] = frozenset({"judge", "problem"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the points of the met criteria, also negative ones, divided by the sum of the positive points.
+        """Return the sum of the points of the met criteria, divided by the sum of all positive points.
 
         Raises:
             ConfigurationError: The problem has no rubric.

@@ -27,7 +27,7 @@ TURN_RETURNS = "turn_returns"
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
-    """Interface through which a reward component asks the policy for log-probabilities and for more episodes."""
+    """Interface through which a reward component uses the policy: log-probabilities, tokens, further episodes."""
 
 
 class RewardScorer:
@@ -144,7 +144,7 @@ class RewardScorer:
             group=counted if "group" in needs else (),
             lm=policy if "lm" in needs else None,
             judge=self._judge if "judge" in needs else None,
-            problem=find(episode.problem_id) if find is not None and "problem" in needs else None,
+            problem=find(episode.problem_id) if find is not None and component.takes_problem else None,
             play=policy if "play" in needs else None,
         )
 

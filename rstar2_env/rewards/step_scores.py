@@ -1,4 +1,4 @@
-"""Functions that score each turn of an episode, available by name; or the user's own process reward model."""
+"""Functions that score each turn of an episode: the functions of this package, by name, or the user's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape, is_called_with
 
 StepScores: TypeAlias = Callable[[Episode], Sequence[float]]
-"""Returns one number per turn of the policy."""
+"""Function that returns one number per turn of the policy."""
 
 STEP_SCORES: Registry[StepScores] = Registry(
     "step score",

@@ -4,8 +4,8 @@
         return [1.0 if answer in text and len(text) < 200 else 0.0 for text, answer in zip(completions, answers)]
 
 A function with a parameter ``completions`` is such a component. Every argument is a list with one element, for the
-episode that is scored; the function returns a list with one number, or ``None`` for no score. Not covered: TRL's
-arguments ``trainer_state``, ``log_extra`` and ``log_metric``, and conversations as lists of messages.
+episode that is scored; the function returns a list with one element: a number, or ``None`` for no score. Not covered:
+TRL's arguments ``trainer_state``, ``log_extra`` and ``log_metric``, and conversations as lists of messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class TextFunction:
     Arguments are passed by the parameter's name: ``completions`` (all turns of the policy, joined by newlines),
     ``prompts`` (the first message of the user), ``completion_ids`` (the policy's token ids), ``answer`` or ``answers``
     (the gold answer), ``question`` or ``questions``, and any key of the problem's ``meta``. A parameter with a default
-    keeps it if there is no value of that name. A function with ``**kwargs`` receives all of these arguments.
+    keeps it if there is no value of that name. A function with ``**kwargs`` receives all of these arguments, but
+    nothing from the problem if the environment has no source of problems.
 
     Attributes:
         function: The function.
@@ -45,6 +46,11 @@ class TextFunction:
         names = {name for name, one in parameters_of(self.function).items() if one.kind is not one.VAR_KEYWORD}
         found: set[Need] = {"problem"} if names - set(_OF_EPISODE) else set()
         return frozenset(found | ({"tokens"} if "completion_ids" in names else set()))
+
+    @property
+    def takes_problem(self) -> bool:
+        """Whether the function has ``**kwargs``, which receives the values of the problem if there is one."""
+        return any(one.kind is one.VAR_KEYWORD for one in parameters_of(self.function).values())
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
         """Score an episode.
@@ -64,7 +70,7 @@ class TextFunction:
             known |= {name: getattr(ctx.problem, attribute) for name, attribute in _OF_PROBLEM.items()}
         known |= {COMPLETIONS: "\n".join(policy_texts(episode)), "prompts": next(prompts, ""), "completion_ids": ids}
         parameters = parameters_of(self.function)
-        if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        if self.takes_problem:
             return {name: [value] for name, value in known.items()}
         for name, one in parameters.items():
             if name not in known and one.default is one.empty:

@@ -1,4 +1,4 @@
-"""Text metrics: similarity of an answer to the gold answer, from 0 to 1; by name, or the user's own code."""
+"""Text metrics, which measure the similarity of an answer to the gold answer, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rstar2_env.core.options.user_code import Shape, is_called_with
 from rstar2_env.rewards.texts import pieces
 
 TextMetric: TypeAlias = Callable[[str, str], float]
-"""Maps the answer and the gold answer to a number; higher is more similar."""
+"""Function that maps the answer and the gold answer to a number; higher is more similar."""
 
 TEXT_METRICS: Registry[TextMetric] = Registry(
     "text metric",
@@ -34,7 +34,7 @@ def word_f1(answer: str, gold: str) -> float:
     """Return 2 * (number of common words) / (number of words in both texts together); 1 for two texts without words.
 
     As in the evaluation of HotpotQA (arXiv 1809.09600), which Tool-Star and ARPO use, case, order, punctuation and
-    English articles are ignored, and "yes" and "no" match nothing but themselves.
+    English articles are ignored, and the answers "yes", "no" and "noanswer" match nothing but themselves.
     """
     own, other = Counter(_words(answer)), Counter(_words(gold))
     if own != other and any(len(words) == 1 and not words.keys().isdisjoint(_DECISIONS) for words in (own, other)):

@@ -27,7 +27,7 @@ def last_turn(episode: Episode) -> str:
 
 
 def need_tokens(episode: Episode, name: str) -> None:
-    """Check that an episode has token ids, as a trainer keeps them.
+    """Check that an episode has token ids; an episode in an environment's wrapper has none.
 
     Args:
         episode: The episode.

@@ -1,4 +1,4 @@
-"""``unfinished``: a penalty for episodes that a limit or a failure ended (AgentRL, arXiv 2510.04206, appendix E)."""
+"""``unfinished``: a penalty for episodes that did not end by themselves (AgentRL, arXiv 2510.04206, appendix E)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FINISHED = frozenset({"answered", "terminated"})
 class UnfinishedPenalty(CheckedOptions):
     """``-penalty`` for an episode that did not end by itself, and 0 for any other (AgentRL, arXiv 2510.04206).
 
-    An episode ends by itself if the policy answers or the environment terminates it. Otherwise a limit of turns, tokens
-    or time ended it, or its last turn has neither a call nor an answer. In the paper, such an episode earns -0.2, a
-    wrong answer 0, and a right answer 1.
+    An episode ends by itself if the policy answers or the environment terminates it. Any other episode was ended by a
+    limit of turns, tokens or time, or its last turn has neither a call nor an answer. In the paper, such an episode
+    earns -0.2, a wrong answer 0, and a right answer 1.
 
     Attributes:
         penalty: Amount that is subtracted.

@@ -81,7 +81,7 @@ _MODULES = {
     "scheduling.admission": ("POLICIES",),
     "scheduling.several_engines": ("Scheduler", "SchedulerStats"),
 }
-"""The names that each module defines."""
+"""Names that this package exports, by the module that defines them."""
 
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

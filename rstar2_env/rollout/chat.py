@@ -127,7 +127,8 @@ class ChatCodec:
         """Return ids and mask of a finished conversation, as if an engine had generated its turns.
 
         Args:
-            messages: Optionally a system message; a user message; then messages of policy and environment alternately.
+            messages: Optionally a system message; then a user message and a turn of the policy; then, any number of
+                times, a message of the environment and a turn of the policy.
             learned: For each turn of the policy, whether the mask is 1 on its tokens; ``None`` means 1 for all turns.
 
         Returns:
@@ -181,7 +182,7 @@ class ChatCodec:
         return self._prompts[system]
 
     def _between(self, role: str) -> Scaffold:
-        """Return the template's text between two policy turns, with slots for the messages."""
+        """Return the template's text between two policy turns, with a slot for the message between them."""
         if role not in self._betweens:
             messages = [("user", "user"), ("assistant", "policy"), (role, "other")]
             self._betweens[role] = self._guard_edges(after(self._reader.read(messages, generate=True), "policy"))
@@ -243,9 +244,10 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "The environment's text contains the characters of a special token. They are tokenized in two parts, "
-                "but this tokenizer still finds a special token in them, so the environment could end a turn of the "
-                "model. Use a tokenizer that does not normalize text before it looks for special tokens."
+                "The environment's text contains the characters of a special token. Although the characters are "
+                "tokenized in two parts, this tokenizer turns them into a special token, so a text of the environment "
+                "could end a turn of the model. Use a tokenizer that does not normalize text before it looks for "
+                "special tokens."
             )
         return ids
 

@@ -115,8 +115,8 @@ class Seat(Protocol):
 class Engine(Protocol):
     """Generates turns from token ids. Concurrent requests run together; cancelling a task cancels its request.
 
-    An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and be a
-    ``KeepsCaches``, a ``Scores`` and a ``ReportsCandidates``.
+    An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and
+    implement the protocols ``KeepsCaches``, ``Scores`` and ``ReportsCandidates``.
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -131,7 +131,7 @@ class Engine(Protocol):
         """Load the policy's newest weights; an engine that shares the trainer's module only records the version.
 
         Args:
-            version: Number of the weights, reported by later generations (``Generation.policy_version``).
+            version: Version number of the weights; later generations report it (``Generation.policy_version``).
             weights: The weights, in a form that the engine takes; ``None`` if it shares the trainer's module.
         """
         ...
@@ -187,7 +187,8 @@ class EpisodeEngine(Protocol):
     """An engine that groups requests by episode.
 
     An episode is announced before its first turn, and its end is always reported, so that the engine can make the
-    episode wait until its cache has room, keep that cache between turns, and free it afterwards.
+    episode wait until there is room for its key-value cache, keep this cache between the turns, and free it at the
+    episode's end.
     """
 
     def episode(self, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
@@ -296,7 +297,7 @@ class UpdatesTogether(Protocol):
 
         Args:
             engines: The engines, including this one.
-            version: Number of the weights, reported by every later generation.
+            version: Version number of the weights; every later generation reports it.
             weights: As for ``update_weights``; an iterator is read once.
         """
         ...

@@ -15,7 +15,7 @@ LOAD_ERRORS = (OSError, ValueError, ImportError, UnpicklingError, *_UNEXPLAINED)
 
 
 def load_failure(error: BaseException) -> str:
-    """Return the text of an exception of a class in ``LOAD_ERRORS``, with its class if the text needs it."""
+    """Return the text of an exception, preceded by its class if the text alone explains little, as for ``KeyError``."""
     return f"{type(error).__name__}: {error}" if isinstance(error, _UNEXPLAINED) else str(error)
 
 

@@ -43,7 +43,8 @@ class Player(Closing):
         make_env: Creates one environment; called at most once for each episode in flight.
         engine: Generates the turns.
         chat: Converts the conversation to token ids.
-        sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn, and the chat's ``stop_ids`` added.
+        sampling: Sampling parameters; ``max_tokens`` and ``seed`` are replaced for each turn, and the chat's
+            ``stop_ids`` are added.
         budget: Limits of one episode; ``None`` means the defaults of ``Budget``.
         max_in_flight: Maximum number of episodes played at the same time.
         max_failed: Fraction of a batch, 0 to 1, that may end ``unavailable`` before ``play`` raises.
@@ -57,7 +58,7 @@ class Player(Closing):
         chat: Converts the conversation to token ids.
         encode: Converts a text to token ids; special tokens in the text are encoded as plain text.
         decode: Converts the token ids of a turn to text, without the end-of-turn token.
-        sampling: How to sample.
+        sampling: The argument ``sampling``.
         budget: Limits of one episode.
         max_in_flight: Maximum number of episodes played at the same time.
         envs: The pool that lends an environment to each episode.
@@ -94,7 +95,7 @@ class Player(Closing):
 
         Args:
             requests: The episodes to play.
-            sampling: How to sample; ``None`` means the player's sampling parameters.
+            sampling: Sampling parameters; ``None`` means the player's own.
 
         Returns:
             The episodes, in the order of the requests.

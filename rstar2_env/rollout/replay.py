@@ -71,7 +71,7 @@ class Replay:
 
     @property
     def _start(self) -> int:
-        """Start of the next turn; after the last turn, the end of the shared tokens."""
+        """Position of the next turn in the parent's completion; after the last turn, the number of shared tokens."""
         turns = self._parent.steps
         return turns[self._turn].start if self._turn < len(turns) else self._prefix
 

@@ -104,11 +104,11 @@ class Turns:
     served: tuple[str, str] = ("", "")
 
     async def play(self, episode: Episode, sampling: SamplingParams, seed: int | None) -> None:
-        """Play the episode until the environment or a budget ends it, or ``manner.chunk`` tokens are played.
+        """Play the episode until the environment or a budget ends it, or until its chunk ends (``Manner.chunk``).
 
         Args:
             episode: The episode, with its prompt set; receives the turns.
-            sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn.
+            sampling: Sampling parameters; ``max_tokens`` and ``seed`` are set for each turn.
             seed: Seeds the policy's draws.
         """
         draws = None if seed is None else np.random.SeedSequence(seed)
@@ -178,7 +178,7 @@ class Turns:
         Args:
             episode: The record.
             generation: The turn.
-            shared: The same turn in the parent episode; ``None`` if this episode's engine generated the turn.
+            shared: The turn of the parent episode that was replayed, completely or in part; ``None`` if there is none.
         """
         if episode.turns == 0:
             episode.policy_version = generation.policy_version

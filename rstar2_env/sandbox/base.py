@@ -52,7 +52,7 @@ class SandboxOptions(Protocol):
 
 
 class BaseSandbox(Sandbox, abc.ABC):
-    """Base class of sandboxes, which runs jobs by submitting them. Safe to call from any thread.
+    """Base class of the sandboxes of all providers. Safe to call from any thread.
 
     A provider defines ``_submit``, ``_end``, ``capabilities`` and ``end_session``. Its constructor takes its options by
     keyword, calls ``BaseSandbox.__init__`` first and ``_started`` last.
@@ -86,7 +86,7 @@ class BaseSandbox(Sandbox, abc.ABC):
 
         Raises:
             ConfigurationError: This provider does not support such a job.
-            SandboxUnavailableError: The sandbox was closed in the meantime.
+            SandboxUnavailableError: The sandbox was closed while the job was submitted.
         """
 
     @abc.abstractmethod
@@ -121,7 +121,7 @@ class BaseSandbox(Sandbox, abc.ABC):
             each.drop()
 
     def _forked(self) -> None:  # optional: most providers have nothing to release
-        """Close inherited descriptors, in a forked child; everything else still belongs to the parent."""
+        """In a forked child process, close the inherited descriptors; the sandbox still belongs to the parent."""
 
     @property
     def _isolation(self) -> str:
@@ -223,7 +223,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         return [f"{layer.name} ({layer.detail})" for layer in missing]
 
     def _warn_of_gaps(self) -> None:
-        """Warn each time if isolation is off, and once per process about missing layers under ``"best"``."""
+        """Warn if isolation is off; under ``isolation="best"``, warn about missing layers, once per process."""
         if self._isolation == "none" and self.unisolated is not None:
             warn_caller(self.unisolated)
         elif self._isolation == "best" and (gaps := self._gaps()):

@@ -1,7 +1,7 @@
 """Tests a running sandbox: for each of its guarantees, a program tries to break the guarantee.
 
-Covered: each guarantee in ``capabilities()``, attacked by a program in the sandbox that aims at a target outside. Not
-covered: exploits of the kernel. ``rstar2 sandbox check`` prints the result.
+Covered: each guarantee in ``capabilities()``: a program in the sandbox attacks a target outside of it. Not covered:
+exploits of the kernel. ``rstar2 sandbox check`` prints the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and number of later jobs that search for these files. More than one, because
+"""Number of jobs that write files, and number of later jobs that search for these files; more than one, because
 successive jobs may run in different containers."""
 _LEAVE = """
 import os

@@ -109,7 +109,7 @@ class Connection:
             self._thread.join()
 
     def abandon(self) -> None:
-        """Close this process's copies of the connection's descriptors; called in a forked child of the caller."""
+        """In a forked child process, close the inherited copies of the connection's descriptors."""
         self.host.abandon()
         stream = self._socket.detach() if self._socket is not None else -1
         for descriptor in (stream, self._wake_r, self._wake_w):
@@ -150,7 +150,7 @@ class Connection:
             self._on_lost(self, why)
 
     def _converse(self, stream: socket.socket) -> str:
-        """Exchange frames with the warden until the warden ends; return the reason for its end."""
+        """Exchange frames until the warden ends or stalls, or the connection is closed; return the reason."""
         frames = wire.FrameReader()
         received_at = pinged_at = time.monotonic()
         poll = select.poll()

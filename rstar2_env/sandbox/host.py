@@ -54,7 +54,7 @@ class Host(abc.ABC):
         """
 
     def abandon(self) -> None:  # noqa: B027  # optional: a host without descriptors of its own has nothing to close
-        """Close this process's copies of descriptors other than the stream; called in a forked child of the caller."""
+        """In a forked child process, close the inherited copies of all descriptors except the stream."""
 
 
 MakeHost = Callable[[], Host]

@@ -38,7 +38,7 @@ class Job:
             session, a cell reseeds only if its seed differs from the seed of the previous cell.
         session: Name of a session, which keeps its Python state across calls; its calls (cells) run one after the
             other. ``None`` runs the program in a fresh process. The first job of a session creates it with that job's
-            limits on memory, processes and file size; the limits on wall clock and output apply to each cell.
+            limits on memory, processes and file size; the limits on wall clock, CPU time and output apply to each cell.
     """
 
     code: str
@@ -75,9 +75,9 @@ class Job:
 class Outcome:
     """The result of one job.
 
-    Status, exit code, signal, limits and times come from the warden and the kernel. The value, the error's type and
-    message, and the traceback are reported by the program itself: they are shown to the model, but never override what
-    the warden observed.
+    The warden and the kernel determine the status, exit code, signal, times and memory. The program itself reports the
+    value, the error's type and message, and the traceback: they are shown to the model, but never override an
+    observation of the warden.
 
     Attributes:
         status: The status of the call.
@@ -92,7 +92,7 @@ class Outcome:
         wall_s: Seconds from the start of the program to its end, including time that its limit does not count.
         cpu_s: CPU seconds of the program and its children; 0 if unknown.
         peak_memory_mb: Peak memory use in MiB; 0 if unknown.
-        truncated: Whether output was dropped.
+        truncated: Whether output, or a part of ``value``, was dropped.
         stdout_left_out: Number of dropped bytes of stdout.
         stderr_left_out: Number of dropped bytes of stderr.
         attempts: Number of times that the call was started; more than one after a failure of the sandbox itself.

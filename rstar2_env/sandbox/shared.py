@@ -55,7 +55,7 @@ class _Entry:
 
 
 class SharedSandbox(Sandbox):
-    """A handle on the sandbox that this process shares for a provider and its options.
+    """A handle on a sandbox that all users in this process share if they request the same provider and options.
 
     When the last handle is closed, all sessions end, and the sandbox ends ``KEEP_S`` seconds later. If a call is in
     flight when the last handle is closed, the sandbox ends immediately and the call becomes ``unavailable``. In a fork
@@ -256,7 +256,7 @@ def _stop_timer(key: _Key) -> None:
 
 
 def _end_idle(key: _Key, entry: _Entry) -> None:
-    """Called in a timer's thread: end the sandbox if it has been idle since the timer was started."""
+    """End the sandbox if it has been idle since the timer was started; runs in the timer's thread."""
     timer = threading.current_thread()
     with _guard:
         if _idle.get(key) is not entry or entry.timer is not timer or _exiting:

@@ -66,7 +66,8 @@ class StdioLimits:
         for path in self.write:
             if not os.path.exists(os.path.expanduser(path)):
                 raise ConfigurationError(
-                    f"The option `{self._place}write` contains {path!r}, which does not exist: create it."
+                    f"The option `{self._place}write` contains the folder {path!r}, which does not exist: create the "
+                    "folder."
                 )
 
 

@@ -1,4 +1,4 @@
-"""Warm-up programs: a parent process runs one per preloaded module, to complete lazy imports and fill caches.
+"""Warm-up programs for preloaded modules: a parent process runs them once, to finish lazy imports and fill caches.
 
 Much of numpy and sympy is imported or computed on first use: a first ``solve`` takes 40 ms, a second one 2 ms.
 """

@@ -41,7 +41,7 @@ class Bm25:
         self._rarity = {word: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for word, n in holders.items()}
 
     def scores(self, query: str) -> list[float]:
-        """Return the score of each text for a query; 0 if it shares no word with the query."""
+        """Return the score of each text for a query; 0 for a text that shares no word with the query."""
         asked = sorted(set(self._words(query)))  # sorted, since the rounding of a sum depends on the order of its terms
         return [self._score(count, scale, asked) for count, scale in zip(self._counts, self._scales, strict=True)]
 

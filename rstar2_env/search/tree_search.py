@@ -39,8 +39,8 @@ class TreeSearch(CheckedOptions):
         weight: Weight of the exploration bonus.
         backup: Value of a child: the ``"mean"`` or the ``"best"`` of the backed-up values.
         discount: Discount factor per step.
-        leaf: Value of a new leaf: ``"play"`` simulates from it with the actions of the highest score; ``"value"``
-            calls the guide's value model.
+        leaf: Value of a new leaf: ``"play"`` simulates from the leaf and always takes the action with the highest
+            score; ``"value"`` calls the guide's value model.
     """
 
     iterations: int = option(10, least=1)

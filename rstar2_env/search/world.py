@@ -57,7 +57,7 @@ class RatesStates(Protocol[S_contra]):
     """A guide with a value model, which estimates the return from a state."""
 
     def value(self, state: S_contra) -> float:
-        """Return the estimated return from a state, used instead of playing on from the state."""
+        """Return the estimated return from a state; a search uses it instead of a simulation from the state."""
         ...
 
 

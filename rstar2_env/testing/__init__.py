@@ -1,6 +1,6 @@
 """Tools for testing your own parts: a check for each kind of part, and stubs for the sandbox and for tools.
 
-``check_text_env``, ``check_agent``, ``check_wrapper`` and ``check_sandbox`` report every clause of its contract that a
+``check_text_env``, ``check_agent``, ``check_wrapper`` and ``check_sandbox`` report every clause of the contract that a
 part breaks. The checks of a trainer's parts do the same, one for each slot: ``check_rollout``, ``check_reward``,
 ``check_selector``, ``check_advantage``, ``check_loss``, ``check_aggregation``, ``check_correction``, ``check_sampler``,
 ``check_hook``; and ``check_recipe``. ``attack`` and ``attack_env`` count, by cause, the hacks (wrong answers) that a

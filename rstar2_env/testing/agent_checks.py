@@ -53,11 +53,11 @@ class AgentHarness(MadeEnvs):
     seeds: Sequence[int]
 
     def env(self) -> TextEnv:
-        """Make a new environment, which ``close`` closes."""
+        """Make a new environment; the harness's ``close`` closes it."""
         return self.keep(self.make_env())
 
     def start(self, agent: AnyAgent, env: TextEnv, seed: int) -> tuple[str, dict[str, Any]]:
-        """Begin an episode of the environment and of the agent.
+        """Begin an episode: reset the environment and the agent.
 
         Args:
             agent: The agent under test.
@@ -135,7 +135,7 @@ def turns(harness: AgentHarness) -> None:
 
 
 def determinism(harness: AgentHarness) -> None:
-    """Check that the same seed gives the same turns, in this agent and in another instance of it."""
+    """Check that two new instances of the agent play the same turns if they receive the same seed."""
     env = harness.env()
     for seed in harness.seeds:
         one, other = (harness.play(harness.make(), env, seed) for _ in range(2))
@@ -214,7 +214,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """Check that the agent, even midway through an episode, or else the function that makes it, can be pickled."""
+    """Check that an agent in the middle of an episode can be pickled, or at least the function that makes it."""
     env = harness.env()
     seed = harness.seeds[0]
     try:
@@ -248,7 +248,7 @@ AGENT_CHECKS = by_name(
     global_random_state,
     pickling,
 )
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def _said(one: AgentTranscript, other: AgentTranscript) -> str:
@@ -276,11 +276,11 @@ def check_agent(
 
     Args:
         agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
-            is copied. Only with a name or a function can the check show that agents share no state.
+            is copied. If ``agent`` is an object, state that agents share may not be detected.
         env: A registered id, or a function that makes the environment to play; by default ``rstar2/MathTool-v0`` with
             a stub instead of the sandbox.
-        problem: The problem to play; by default a multiplication in the default environment, or any problem that the
-            given ``env`` chooses.
+        problem: The problem to play; by default a multiplication, or, if ``env`` is given, the problem that ``env``
+            chooses.
         seeds: Seeds of the episodes that are played; at least two.
         skip: Names of checks to leave out; see ``rstar2_env.testing.AGENT_CHECKS``.
         **options: Options of the agent, when it is given as a name, a class or a function.
@@ -291,7 +291,8 @@ def check_agent(
     Raises:
         ConformanceError: The agent breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` contains a name that is not a check, or there is no agent with this name.
-        ConfigurationError: There are fewer than two seeds, options for an object, or ``agent`` has a wrong type.
+        ConfigurationError: There are fewer than two seeds, options are given although ``agent`` is an object, or
+            ``agent`` has a wrong type.
     """
     if len(set(seeds)) < 2:
         raise ConfigurationError(

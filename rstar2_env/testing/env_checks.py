@@ -72,7 +72,7 @@ def determinism(harness: Harness) -> None:
 
 
 def end_of_episode(harness: Harness) -> None:
-    """Check that ``step`` before the first ``reset`` and after the end raises an error that advises a reset."""
+    """Check that ``step`` raises an error that advises a reset, before the first ``reset`` and after the end."""
     env = harness.env()
     _must_refuse(env.unwrapped, "before the first reset")
     env.reset(seed=harness.seeds[0])
@@ -199,7 +199,7 @@ CHECKS = by_name(
     pickling,
     global_random_state,
 )
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_reset(env: TextEnv, returned: tuple[str, dict[str, Any]]) -> None:
@@ -329,8 +329,8 @@ def check_text_env(
 
     Args:
         env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,
-            or copied if it has no spec. Only with an id or a function can the check show that instances share no state.
-        actions: Turns to play in addition to the usual turns, such as a right answer or a typical call.
+            or copied if it has no spec. If ``env`` is copied, state that instances share may not be detected.
+        actions: Turns to play in addition to the turns that the check writes itself; for example, a right answer.
         seeds: Seeds of the episodes that are played.
         skip: Names of checks to leave out; see ``rstar2_env.testing.CHECKS``.
         **options: Options of ``gym.make``, when ``env`` is an id: with ``sandbox=StubSandbox()`` no program is run.
@@ -341,7 +341,8 @@ def check_text_env(
     Raises:
         ConformanceError: The environment breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` contains a name that is not a check.
-        ConfigurationError: There is no seed, ``env`` has a wrong type, or options are given although it is not an id.
+        ConfigurationError: There is no seed, ``env`` has a wrong type, or options are given although ``env`` is not an
+            id.
     """
     what, harness = harness_for(env, seeds, actions, options)
     return run_checks(what, CHECKS, harness, skip=skip, after=harness.close)

@@ -1,9 +1,9 @@
-r"""Hacks: generates answers that should earn no reward, and counts those that a verifier or environment rewards.
+r"""Generates hacks, answers that should earn no reward, and counts the hacks that a verifier or environment rewards.
 
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)
 
-Covered: the causes (``CAUSES``) for which a text does not count as an answer (docs/verification-rules.md); and, for any
+Covered: hacks that exploit a known weakness of verifiers (``CAUSES``, docs/verification-rules.md); and, for any
 problem, the formulas of the problem's question in many notational variants (``echoes``). Not covered: whether right
 answers are rewarded; tests with labelled pairs check that.
 """
@@ -44,7 +44,7 @@ class HackTally:
     examples: list[Hack] = field(default_factory=list)
 
     def count(self, hack: Hack, *, paid: bool) -> None:
-        """Add one hack to the counts; ``paid`` says whether it was graded as correct or rewarded."""
+        """Add one hack to the counts; ``paid`` is true if the hack was graded as correct or rewarded."""
         self.tried += 1
         self.paid += paid
         if paid and len(self.examples) < MAX_EXAMPLES:
@@ -78,8 +78,8 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
     A formula that is the gold answer itself, as in "Is it $P_1$ or $P_2$?", is not an echo.
 
     Args:
-        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``. If it has none, the text after
-            its last colon is used as the formula.
+        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``. If the question has no formula,
+            the text after its last colon is used as the formula.
         gold: The gold answer.
     """
     found = [next(part for part in match.groups() if part is not None) for match in _FORMULA.finditer(question)]

@@ -36,7 +36,7 @@ class MadeEnvs:
     _made: list[TextEnv] = field(default_factory=list, init=False)
 
     def keep(self, env: TextEnv) -> TextEnv:
-        """Register an environment, which ``close`` then closes, and return it."""
+        """Register an environment, so that ``close`` closes it too, and return it."""
         self._made.append(env)
         return env
 
@@ -54,7 +54,7 @@ class Harness(MadeEnvs):
     Attributes:
         make: Function that makes a new instance.
         seeds: Seeds of the episodes that are played.
-        actions: Turns to play in addition to the usual turns.
+        actions: Turns to play in addition to the turns that ``scripts`` writes itself.
     """
 
     make: Callable[[], TextEnv]
@@ -62,7 +62,7 @@ class Harness(MadeEnvs):
     actions: Sequence[str]
 
     def env(self) -> TextEnv:
-        """Make a new instance, which ``close`` closes."""
+        """Make a new instance; the harness's ``close`` closes it."""
         return self.keep(self.make())
 
     def scripts(self, env: TextEnv) -> list[list[str]]:
@@ -109,7 +109,7 @@ def harness_for(
     Args:
         env: An id, an environment, or a function that makes one.
         seeds: Seeds of the episodes that are played; at least one.
-        actions: Turns to play in addition to the usual turns.
+        actions: Turns to play in addition to the turns that ``Harness.scripts`` writes itself.
         options: Options of ``gym.make``, when ``env`` is an id.
 
     Raises:

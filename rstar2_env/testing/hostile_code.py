@@ -31,8 +31,9 @@ class HostileProgram:
         code: Source of the program.
         contains: Text that its standard output must contain.
         absent: Texts that its standard output must not contain.
-        max_wall_s: Upper bound of the outcome's ``wall_s``, in seconds. The default is shorter than the sleeps of child
-            processes, for which a sandbox must not wait, and longer than a busy machine needs to end sixty processes.
+        max_wall_s: Upper bound of the outcome's ``wall_s``, in seconds. The default is long enough for a busy machine
+            to end sixty processes. It is shorter than the sleeps of child processes, so a sandbox that waits for the
+            child processes of a program exceeds it.
     """
 
     name: str
@@ -51,7 +52,7 @@ def hostile_programs() -> list[HostileProgram]:
 def survive(sandbox: Sandbox, program: HostileProgram) -> None:
     """Run a program; check that its result is acceptable and that the next call is unaffected.
 
-    If a time-out is not an acceptable result, the wall-clock limit is raised, so that machine load does not matter.
+    If a timeout is not an acceptable result, the wall-clock limit is raised, so that machine load does not matter.
 
     Raises:
         AssertionError: The result is not acceptable, or the next call fails; the message describes the result.

@@ -33,7 +33,7 @@ _PATIENCE_S = 60.0
 
 
 class SandboxHarness:
-    """A provider of sandboxes that is being checked.
+    """A sandbox provider under test.
 
     Args:
         make: Function that makes a running sandbox.
@@ -52,7 +52,7 @@ class SandboxHarness:
         return self.adopt(self._make())
 
     def adopt(self, sandbox: Sandbox) -> Sandbox:
-        """Register a sandbox, which ``close`` then closes."""
+        """Register a sandbox, so that ``close`` closes it too, and return it."""
         self._open.callback(sandbox.close)
         return sandbox
 
@@ -141,7 +141,7 @@ def clock(harness: SandboxHarness) -> None:
 
 
 def fresh_processes(harness: SandboxHarness) -> None:
-    """Check that no call finds traces of an earlier call: no files, no changed modules, no processes."""
+    """Check that no call finds traces of an earlier call: no files, no new builtins, no changed modules."""
     spoil = "import builtins, json, math\nmath.pi, builtins.left, json.dumps = 3, 1, None\nopen('left', 'w').write('x')"
     look = "import builtins, json, math, os\n"
     look += "print(math.pi > 3.1, 'left' in vars(builtins), json.dumps(1), os.listdir('.'))"
@@ -151,7 +151,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """Check that the same seed gives programs the same random draws and hashes, and another seed different ones."""
+    """Check that equal seeds give equal draws, different seeds different draws, and all seeds the same hashes."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed gave different random numbers: {first!r} and {again!r}")
@@ -257,7 +257,7 @@ def sessions(harness: SandboxHarness) -> None:
 
 
 def isolation(harness: SandboxHarness) -> None:
-    """Check that a program cannot reach anything outside: every escape attempt of ``rstar2 sandbox check`` fails."""
+    """Check that programs cannot escape from the sandbox: every attempt of ``rstar2 sandbox check`` fails."""
     if broken := [f"{trial.layer} ({trial.detail})" for trial in try_to_escape(harness.sandbox) if not trial.held]:
         raise AssertionError(f"programs escaped from the sandbox: {'; '.join(broken)}")
 
@@ -286,7 +286,7 @@ def closing(harness: SandboxHarness) -> None:
 
 
 def pickling(harness: SandboxHarness) -> None:
-    """Check that a pickled copy has the same options, and that closing the copy does not affect the original."""
+    """Check that a pickled copy runs programs, and that closing the copy does not affect the original."""
     with harness.adopt(pickle.loads(pickle.dumps(harness.sandbox))) as copy:
         require(copy is not harness.sandbox, "the unpickled copy and the original are one object")
         _expect("a call in the copy", copy.run(Job("1")), ToolStatus.OK, value="1")
@@ -294,7 +294,7 @@ def pickling(harness: SandboxHarness) -> None:
 
 
 def forks(harness: SandboxHarness) -> None:
-    """Check that a forked process refuses jobs or runs them separately, and that the parent continues to work."""
+    """Check that, after a fork, the child process refuses jobs or runs them, and the parent continues to work."""
     if not hasattr(os, "fork"):
         return
     pid = os.fork()
@@ -336,7 +336,7 @@ SANDBOX_CHECKS = by_name(
     pickling,
     forks,
 )
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 _ENDINGS: tuple[tuple[str, ToolStatus, dict[str, Any]], ...] = (
     ("print(6 * 7)", ToolStatus.OK, {"stdout": "42\n", "stderr": "", "value": None, "exit_code": 0, "signal": None}),

@@ -48,7 +48,7 @@ class StubSandbox(Sandbox):
         wait_s: Seconds that every job takes; the jobs of one ``run_many`` take this time together.
 
     A job with a session name starts or continues that session; the outcome reports the session as ``new`` or ``kept``,
-    unless the plan's ``Outcome`` sets its own session state. A signal or ``unavailable`` ends a session; a time-out
+    unless the plan's ``Outcome`` sets its own session state. A signal or ``unavailable`` ends a session; a timeout
     without a signal interrupts it. ``sessions`` holds the names of the live sessions.
 
     Raises:

@@ -43,17 +43,17 @@ class WrapperHarness(MadeEnvs):
     seeds: Sequence[int]
 
     def pairs(self) -> Iterator[tuple[str, Harness, Harness]]:
-        """Yield for each environment its name, a harness that plays it bare, and one that plays it wrapped."""
+        """Yield, for each environment, its name, a harness without the wrapper, and a harness with the wrapper."""
         for name, make in self.envs.items():
             bare, wrapped = _then(make, self.keep), _then(make, self.wrapped)
             yield name, Harness(bare, self.seeds, ()), Harness(wrapped, self.seeds, ())
 
     def wrapped(self, env: TextEnv) -> TextEnv:
-        """Put the wrapper around an environment; ``close`` closes both."""
+        """Put the wrapper around an environment; the harness's ``close`` closes wrapper and environment."""
         return self.keep(self.wrap(self.keep(env)))
 
     def results(self) -> Iterator[tuple[str, tuple[Any, ...], tuple[Any, ...]]]:
-        """Play every script bare and wrapped; yield the environment's name and the two results of each call.
+        """Play every script without and with the wrapper; yield the environment's name and each call's two results.
 
         The calls are ``reset``, and then ``step`` until one of the two episodes ends.
         """
@@ -78,7 +78,7 @@ def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]
 
 
 def wrapping(harness: WrapperHarness) -> None:
-    """Check that the wrapper is a ``gymnasium.Wrapper`` with text spaces, and gives access to the inner environment."""
+    """Check that the wrapper is a ``gymnasium.Wrapper`` with text spaces and the right ``unwrapped``."""
     for name, bare, _ in harness.pairs():
         env = bare.env()
         outer: Any = harness.wrapped(env)
@@ -98,7 +98,7 @@ def wrapping(harness: WrapperHarness) -> None:
 
 
 def shapes(harness: WrapperHarness) -> None:
-    """Check that ``reset`` returns a text and ``info``; ``step`` a text, a ``float``, two ``bool`` and ``info``."""
+    """Check the types that ``reset`` (str, dict) and ``step`` (str, float, bool, bool, dict) return."""
     for name, bare, wrapped in harness.pairs():
         env = wrapped.env()
         script = max(bare.scripts(bare.env()), key=len)
@@ -209,7 +209,7 @@ def remaking(harness: WrapperHarness) -> None:
 
 
 def closing(harness: WrapperHarness) -> None:
-    """Check that ``close`` closes the environment inside, and a second ``close`` has no effect."""
+    """Check that ``close`` closes the wrapped environment, and that a second ``close`` raises no error."""
     for name, make in harness.envs.items():
         inner = _Closes(make())
         env = harness.wrapped(inner)
@@ -231,7 +231,7 @@ class _Closes(PlainWrapper):
 
 
 WRAPPER_CHECKS = by_name(wrapping, shapes, seeds, information, calls, contract, composition, remaking, closing)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 _ADD = "change info in place, or return {**info, ...}"
 

@@ -37,7 +37,7 @@ class ToolSpec:
 
 
 def _copied(value: Any) -> Any:
-    """Return a deep copy of a schema as dicts and lists, so that a caller who changes it affects no environment."""
+    """Return a deep copy of a schema as dicts and lists, so that changes to the copy do not affect an environment."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
 """The tools of an environment, and the chain of middleware that every call passes through.
 
-Budgets and injected faults are implemented here, as middleware, since a wrapper around ``step`` has access only to
-text. Calls that did not parse pass through the chain too, so that a budget counts them.
+Wrappers for budgets and injected faults add a middleware to the chain, since a wrapper around ``step`` sees only text.
+Calls that did not parse pass through the chain too, so that a budget counts them.
 """
 
 from __future__ import annotations

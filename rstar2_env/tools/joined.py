@@ -13,7 +13,7 @@ class JoinedChains:
     """The tools of several environments, one of which is active at a time.
 
     Args:
-        owners: The environments, without wrappers; those without tools are ignored.
+        owners: The unwrapped environments; an environment without tools is ignored.
     """
 
     def __init__(self, owners: Sequence[Any]) -> None:

@@ -57,10 +57,10 @@ class NotebookTool(SandboxTool):
     An instance serves one environment. If a cell ends the session (too much memory, an exit), the cell has the status
     of its error and the policy sees a message; the next cell starts in a new session. If the session was lost through
     no fault of the policy (eviction, a restarted provider), or if the environment is a copy, the earlier cells are run
-    again in a new session. If that fails, the call is ``unavailable``, unless it fails because the cells themselves end
-    the session.
+    again in a new session. If an earlier cell then has another status than before, the call is ``unavailable``. If the
+    earlier cells themselves end the session, the status of the call is ``exception``.
 
-    The arguments are those of ``SandboxTool``; ``limits`` apply to the wall clock and output of one cell, and to the
+    The tool has the arguments of ``SandboxTool``; ``limits`` apply to the wall clock and output of one cell, and to the
     memory, processes and files of the whole session.
     """
 
@@ -128,7 +128,7 @@ class NotebookTool(SandboxTool):
 
     @property
     def _is_live(self) -> bool:
-        """Whether this instance has a session; a forked process does not inherit its parent's."""
+        """Whether this instance has a session; a forked process does not inherit the session of its parent."""
         return self._name is not None and self._pid == os.getpid()
 
     def _run(self, cell: SessionCell) -> Outcome:

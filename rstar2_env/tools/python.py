@@ -16,7 +16,7 @@ PYTHON_TOOL_NAME = "execute_python_code_with_standard_io"
 
 
 class PythonTool(SandboxTool):
-    """Runs the policy's programs in a sandbox, each in a fresh process; the arguments are those of ``SandboxTool``."""
+    """Runs the policy's programs in a sandbox, each in a fresh process; it has the arguments of ``SandboxTool``."""
 
     schema = ToolSpec(
         name=PYTHON_TOOL_NAME,

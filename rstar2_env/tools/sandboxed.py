@@ -128,7 +128,7 @@ def call_seed(context: CallContext) -> int:
 
 
 def _packages_of(choice: Sandbox | str | Mapping[str, Any]) -> str:
-    """Return the sentence that lists for the policy the packages that the sandbox declares."""
+    """Return the sentence in the tool's description that lists the packages that the sandbox declares."""
     names = declared(choice)
     if names is None:
         return "NumPy and SymPy are installed."

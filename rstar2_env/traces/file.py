@@ -18,12 +18,12 @@ from rstar2_env.traces.writer import Trace
 
 
 class TraceFile:
-    """Writes traces to a file; the file is not changed until ``with`` is entered.
+    """Writes traces to a file; the file is not changed until the ``with`` block is entered.
 
     Each line has the fields of ``Trace.record()``, and ``run``: the problems, seed and options of the trace.
 
     A resumed file becomes equal, line by line, to the file of an uninterrupted run. A new file without traces is
-    removed at the end of ``with``.
+    removed at the end of the ``with`` block.
 
     Args:
         path: The file; its folder is made.
@@ -37,7 +37,7 @@ class TraceFile:
 
     Raises:
         ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` is set, or it belongs to another
-            run; when ``with`` is entered, also: the file cannot be written.
+            run. Entering the ``with`` block also raises this if the file cannot be written.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Deliberate mistakes in traces: calls that fail, and answers in a wrong format.
 
-Each kind of failing call lists the statuses that the tool must report for it, so a replay can check the effect of the
+For each kind of failing call, the statuses that the tool may report are listed, so a replay can check the effect of the
 mistake. Covered: Python programs, JSON calls. Not covered: slow programs (timeouts), since writing such a trace would
 take seconds.
 """
@@ -47,7 +47,7 @@ def failing_call(
         dialect: Writes calls.
         tools: Schemas of the environment's tools.
         rng: Chooses the mistake and its details.
-        kinds: Mistakes to choose from, names of ``CALL_MISTAKES``; one that does not fit the program is skipped.
+        kinds: Mistakes to choose from, names of ``CALL_MISTAKES``; a mistake that does not fit the program is skipped.
 
     Returns:
         The call, or ``None`` if no mistake fits.
@@ -67,7 +67,7 @@ def failing_call(
 
 @dataclass(frozen=True, slots=True)
 class _CallMistake:
-    """A mistake in a call; each function returns ``None`` if the program or the call offers no place for the mistake.
+    """A mistake in a call; its functions return ``None`` if the program or the call has no place for the mistake.
 
     Attributes:
         statuses: Statuses that the tool may report.
@@ -122,7 +122,7 @@ def _in_place_of_a_number(code: str, rng: np.random.Generator, change: Callable[
 
 
 def _broken_json(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
-    """Remove one bracket, quote, colon or comma of the JSON."""
+    """Remove one bracket, quote or comma of the JSON."""
     places = [match.start() for match in re.finditer(r'}}|"}|": |, "', call)]
     if not places:
         return None  # The dialect does not write JSON.
@@ -155,7 +155,7 @@ CALL_MISTAKES: Mapping[str, _CallMistake] = {
     "wrong_argument": _CallMistake(frozenset({ToolStatus.INVALID_ARGUMENTS}), in_call=_wrong_argument),
     "unknown_tool": _CallMistake(frozenset({ToolStatus.UNKNOWN_TOOL}), in_call=_unknown_tool),
 }
-"""The kinds of mistakes in a first call that fails, by name."""
+"""The kinds of mistakes in the first call of a trace, by name; each makes the call fail."""
 
 
 def _without_tags(answer: str) -> str | None:

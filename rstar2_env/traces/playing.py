@@ -1,10 +1,10 @@
 """Makes traces by rejection sampling: a model or an agent plays problems, and right episodes become traces.
 
-Problems are played in rounds. Every round plays each problem that lacks qualifying episodes once, so that the same
-arguments give the same traces for any number of workers, if the player gives the same turns for the same seeds. All
-episodes are written to a file next to the traces, and a resumed run continues from this file. Covered: budgets, resume,
-traces from worked solutions for the problems that remain. Not covered: which episodes qualify
-(``rstar2_env.traces.selection``), traces made only from worked solutions (``rstar2_env.traces.writer``).
+Problems are played in rounds: in each round, every problem without enough qualifying episodes is played once. Therefore
+the same arguments give the same traces for any number of workers, if the player gives the same turns for the same
+seeds. All episodes are written to a file next to the traces, and a resumed run continues from this file. Covered:
+budgets, resume, traces from worked solutions for the problems without a qualifying episode. Not covered: the conditions
+on an episode (``rstar2_env.traces.selection``), traces made only from worked solutions (``rstar2_env.traces.writer``).
 """
 
 from __future__ import annotations
@@ -42,10 +42,13 @@ from rstar2_env.traces.selection import ProblemTries, TraceSelection, balanced, 
 from rstar2_env.traces.writer import Trace, generate_traces
 
 Worked: TypeAlias = Literal["none", "unsolved", "all"]
-"""Problems that also get a trace from their worked solution: none, those without a qualifying episode, or all."""
+"""Problems that also get a trace from their worked solution: none, problems without a qualifying episode, or all."""
 
 TracesProgress: TypeAlias = Callable[[int, int, int], None]
-"""Called after every episode: episodes played, episodes up to the end of the round, and qualifying episodes."""
+"""Function called after every episode with three counts of episodes.
+
+The counts are: episodes played, episodes up to the end of the round, and qualifying episodes.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,13 @@ class TriesOptions(CheckedOptions):
     """Budgets of playing, and the use of worked solutions.
 
     Attributes:
-        tries: Largest number of episodes of one problem; a problem with enough qualifying episodes is not played again.
-        max_total_episodes: Largest number of episodes, including those of an interrupted run.
-        max_total_tokens: Number of generated tokens after which no further episode begins, including those of an
+        tries: Largest number of episodes of one problem; a problem with enough qualifying episodes
+            (``TraceSelection.per_problem``) is not played again.
+        max_total_episodes: Largest number of episodes, including episodes of an interrupted run.
+        max_total_tokens: Number of generated tokens after which no further episode begins, including tokens of an
             interrupted run.
-        worked: Problems that also get a trace from their worked solution: ``"none"``, ``"unsolved"`` (those without a
-            qualifying episode) or ``"all"``.
+        worked: Problems that also get a trace from their worked solution: ``"none"``, ``"unsolved"`` (problems without
+            a qualifying episode) or ``"all"``.
     """
 
     tries: int = option(8, least=1)
@@ -77,11 +81,11 @@ class PlayedTraces:
         traces: The traces, as written.
         problems: Number of problems.
         solved: Number of problems with a qualifying episode.
-        episodes: Number of episodes, including those of an interrupted run.
+        episodes: Number of episodes, including episodes of an interrupted run.
         tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
         reasons: Number of episodes and traces that were not kept, by reason.
-        stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if all tries were
-            used.
+        stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if each problem has
+            enough qualifying episodes or no tries left.
     """
 
     out: Path
@@ -253,7 +257,7 @@ class _State:
 
     @property
     def spent(self) -> str:
-        """Name of the budget that is spent while problems remain; empty if none is."""
+        """Name of the budget that is spent although problems need further episodes; empty if there is none."""
         episodes, tokens = self._options.max_total_episodes, self._options.max_total_tokens
         if episodes is not None and self._begun >= episodes and self.unfinished:
             return "max_total_episodes"

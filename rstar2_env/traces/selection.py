@@ -2,8 +2,8 @@
 
 An episode qualifies if it earned the full reward and meets the conditions of ``TraceSelection``. The level of a problem
 is its difficulty for the player, from the share p of its episodes that were right: ``easy`` if p > 1/2, ``medium`` if
-p > 1/4, otherwise ``hard``. Since a problem is not played again when it has enough qualifying episodes, p is 1/t for a
-problem that was first solved in try t.
+p > 1/4, otherwise ``hard``. By default, a problem is not played again after its first qualifying episode; if this
+episode is also the first right one, in try t, then p is 1/t.
 
 A limit on the share of each level keeps easy problems from dominating. With n_l qualifying traces of level l and the
 limits s_l, the number of traces is the largest T with T <= sum over l of min(n_l, floor(s_l * T)); a level without a
@@ -71,7 +71,7 @@ class TraceSelection(CheckedOptions):
                 )
 
     def objection(self, episode: Episode) -> str | None:
-        """Return why an episode does not qualify; ``None`` if it does."""
+        """Return the reason why an episode does not qualify, or ``None`` if it does."""
         if not episode.available:
             return f"the episode cannot be graded, because it ended with `{episode.end}`"
         if not any(message.role == "assistant" for message in episode.messages):
@@ -91,7 +91,7 @@ class ProblemTries:
 
     Attributes:
         counted: Number of available episodes (``Episode.available``); others do not count.
-        right: Number of them that earned the full reward.
+        right: Number of available episodes that earned the full reward.
         kept: Indices of the qualifying episodes in the plan of all episodes (``Episode.group``).
     """
 
@@ -111,7 +111,7 @@ class ProblemTries:
         return level_of(self.success_rate) if self.counted else ""
 
     def add(self, episode: Episode, selection: TraceSelection) -> str | None:
-        """Count an episode; return why it does not qualify, ``None`` if it does.
+        """Count an episode; return the reason why it does not qualify, or ``None`` if it does.
 
         An episode that repeats the turns of a qualifying episode of the same problem does not qualify.
         """

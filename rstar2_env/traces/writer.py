@@ -3,7 +3,7 @@
 A trace is a whole conversation. It is written from a problem's ``program``, its worked ``calculations``, as in GSM8K
 ("16-3-4=9"), or its ``expression``, and then replayed through a real environment, so its tool results are real.
 Deliberate mistakes can be added, each kind independently of the others, so that reinforcement learning has room to
-improve. A trace is dropped if its replay differs from the intention, above all if a trace with a right answer earns no
+improve. A trace is dropped if its replay differs from the plan, above all if a trace with a right answer earns no
 reward. Not covered: problems without a worked solution (``rstar2_env.traces.playing``), training (``rstar2 sft``).
 """
 
@@ -41,7 +41,7 @@ from rstar2_env.wrappers.registry import read_wrappers
 
 TraceEnv: TypeAlias = "EnvSpec | gym.Env[str, str]"
 Dropped: TypeAlias = Callable[[Problem, str], None]
-"""Called with every dropped trace: its problem and the reason."""
+"""Function called for every dropped trace, with its problem and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ class Trace:
     """One conversation to learn from.
 
     Attributes:
-        index: Number of the trace, from 0, among all requested traces, including dropped traces.
+        index: Number of the trace, from 0: in ``generate_traces`` among all requested traces, including dropped traces;
+            in ``play_traces`` among the written traces.
         problem_id: Id of the problem.
         messages: Messages of the system, the user, the policy and the tool, in order.
         reward: Reward of the environment.
@@ -274,7 +275,7 @@ class _Writer:
         self._turns: list[str] = []
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int, problem: Problem) -> None:
-        """Write all turns of the episode in advance, the last one first."""
+        """Write all turns of the episode in advance, and store them in reverse order."""
         options, (call_rng, wrong_rng, format_rng) = self._options, self._rngs
         programs = _programs(problem, options)
         reasons = _reasons(problem, len(programs)) if options.reasons else [""] * (len(programs) + 1)
@@ -299,7 +300,7 @@ class _Writer:
         return self._turns.pop() if self._turns else ""
 
     def fault(self, episode: Episode) -> str | None:
-        """Describe how the replayed episode differs from what the trace was meant to show, or return ``None``."""
+        """Describe how the replayed episode differs from the planned trace; ``None`` if it does not differ."""
         if not episode.available:
             return "the environment was not available"
         statuses = list(episode.statuses)
@@ -342,7 +343,7 @@ def _programs(problem: Problem, options: TraceOptions) -> list[str]:
 
 
 def _calculations(problem: Problem) -> Sequence[str]:
-    """Return the problem's calculations, or those marked in its worked solution, as in GSM8K's own files."""
+    """Return the problem's calculations; without any, the calculations marked in its solution, as in GSM8K's files."""
     given: Sequence[str] | None = problem.meta.get("calculations")
     solution = str(problem.meta.get("solution") or "")
     return [found[2:-2] for found in _CALCULATION.findall(solution)] if given is None else given
@@ -351,8 +352,8 @@ def _calculations(problem: Problem) -> Sequence[str]:
 def _reasons(problem: Problem, programs: int) -> list[str]:
     """Return the texts of the solution before each program and after the last.
 
-    All texts are empty if the solution does not mark as many calculations as the problem has. Only the first and the
-    last text are kept if there is not one program per calculation.
+    All texts are empty if the number of calculations marked in the solution differs from the number of the problem's
+    calculations. If there is not one program for each calculation, only the first and the last text are kept.
     """
     parts = _CALCULATION.split(str(problem.meta.get("solution") or ""))
     if len(parts) == 1 or len(_calculations(problem)) != len(parts) - 1:

@@ -290,8 +290,8 @@ def read_runs(
         follower = Follower(library)
         if not follower.read_all(_READ_S, on_progress):
             raise ConfigurationError(
-                f"The runs were not read completely within {_READ_S:g} s. Repeat the command, which goes on "
-                "from what was read if the cache folder can be written, or give fewer runs."
+                f"The runs were not read completely within {_READ_S:g} s. Repeat the command (if the cache folder can "
+                "be written, it continues where it stopped), or give fewer runs."
             )
         with closing(Answers(follower)) as answers:
             yield answers

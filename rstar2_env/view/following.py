@@ -32,7 +32,7 @@ _PUBLISH_S = 2.0
 
 @dataclass(slots=True)
 class FollowedRun:
-    """How far a run has been read and indexed.
+    """Progress of reading and indexing a run.
 
     Attributes:
         facts: Reader of the run's small files: options, metrics, events.
@@ -137,8 +137,8 @@ class Follower:
 
         Args:
             seconds: Time limit in seconds.
-            on_progress: Callback with the megabytes of episodes that were read, and the megabytes in all. Bytes that
-                are not yet in the full-text index count half.
+            on_progress: Callback with the number of megabytes of episodes that were read, and their total number. A
+                byte that is not yet in the full-text index counts half.
         """
         until = time.monotonic() + seconds
         for name in list(self._runs):

@@ -147,7 +147,7 @@ def check_root(root: Path) -> None:
     """Raise an error if a path cannot contain a run.
 
     Raises:
-        ConfigurationError: The path does not exist, or is a file of another kind.
+        ConfigurationError: The path does not exist, or is a file without the suffix ``.jsonl``.
     """
     check_given(root, "give the folder of a run, a folder that contains runs, or a file of episodes")
     if root.is_file() and root.suffix != ".jsonl":
@@ -160,7 +160,8 @@ def check_root(root: Path) -> None:
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield each run in and below a folder, with its kind; a file is a run itself.
 
-    Weights, episodes and hidden folders are skipped. The scan does not descend into runs other than pipelines.
+    Weights, episodes and hidden folders are skipped. The scan descends into a run only if the run is a pipeline or
+    ``root`` itself.
     """
     if root.is_file():
         yield root, "evaluation"

@@ -14,7 +14,7 @@ def to_json(value: Any, *, ascii_only: bool = False) -> str:
 
     Args:
         value: Value from a file or a query.
-        ascii_only: Escape all characters that a terminal may interpret, and all others outside ASCII.
+        ascii_only: Escape all characters outside ASCII, and all characters that a terminal may interpret.
 
     Raises:
         ConfigurationError: The value is nested too deeply.

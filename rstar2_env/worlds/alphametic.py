@@ -1,4 +1,4 @@
-"""Alphametics (``SEND + MORE = MONEY``): rules, a solver, random sums, answers. Not covered: other operations."""
+"""Alphametics (``SEND + MORE = MONEY``): rules, a solver, random sums, answers. Only addition is covered."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def is_unique(addends: Sequence[str], total: str) -> bool:
 def interchangeable(addends: Sequence[str], total: str) -> bool:
     """Whether two letters have the same weight in the sum, so that swapping them gives a second solution.
 
-    This check is cheaper than the solver, and most random sums have such letters. A letter that begins a word is not
-    compared with one that does not: only the latter may be 0, so swapping them may be invalid.
+    This check is cheaper than the solver, and most random sums have such letters. A letter that begins a word is only
+    compared with other such letters: it cannot be 0, so swapping it with another letter may be invalid.
     """
     weights: dict[str, int] = {}
     for sign, words in ((1, addends), (-1, [total])):
@@ -97,7 +97,7 @@ def interchangeable(addends: Sequence[str], total: str) -> bool:
 
 
 def random_sums(addends: int, length: int, letters: int, rng: np.random.Generator) -> Iterator[tuple[list[int], int]]:
-    """Draw a batch of random sums, and yield those that contain exactly ``letters`` different digits.
+    """Draw a batch of random sums, and yield the sums that contain exactly ``letters`` different digits.
 
     Args:
         addends: Number of addends.

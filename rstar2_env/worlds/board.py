@@ -127,7 +127,7 @@ class BoardMatch:
         return int(text)
 
     def truths(self, move: int) -> tuple[frozenset[str], ...]:
-        """Return two sets: the moves that win for the policy now, and those that would win for the opponent now."""
+        """Return two sets: the moves that win for the policy now, and the moves that would win for the opponent now."""
         return tuple(frozenset(map(str, self.rules.winning(self.board, mark))) for mark in (MINE, THEIRS))
 
     def play(self, move: int) -> str:
@@ -149,7 +149,7 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: with probability ``strength``, a win or else a block if there is one; else random."""
+        """The opponent's move: with probability ``strength`` a winning move, or else a blocking move; else random."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice

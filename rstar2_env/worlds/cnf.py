@@ -83,7 +83,7 @@ def solutions(clauses: Sequence[Sequence[int]], variables: int) -> Iterator[str]
 
 
 def difficulty(clause_size: int, variables: int, clauses: int) -> float:
-    """SATURN's estimate D(n, k, l) = log2 k + 2 log2 l - n + k/n (arXiv 2505.16368).
+    """SATURN's estimate of a formula's difficulty: D(n, k, l) = log2 k + 2 log2 l - n + k/n (arXiv 2505.16368).
 
     Args:
         clause_size: Variables in a clause, n.

@@ -1,7 +1,7 @@
 """Draws compositions of string functions, and writes them as programs.
 
-Each kind of node is drawn with its frequency in "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123). The functions are
-in ``rstar2_env.worlds.string_functions``.
+Each kind of expression node is drawn with its frequency in "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123). The
+functions are in ``rstar2_env.worlds.string_functions``.
 """
 
 from __future__ import annotations

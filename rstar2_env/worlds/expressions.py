@@ -145,7 +145,7 @@ def uses_each_at_most_once(used: Iterable[int], given: Iterable[int]) -> bool:
 
 
 def solve(numbers: Sequence[int], target: int) -> str | None:
-    """An expression that uses every number once and has the target's value; ``None`` if there is none.
+    """An expression that uses every number once and whose value is ``target``; ``None`` if there is none.
 
     The solver tabulates all values that each proper subset of the numbers can make. For the whole set, it combines each
     value of a subset with the value that the remaining numbers would have to make. Meant for up to five numbers.

@@ -112,8 +112,8 @@ class IntermediateCounts:
         """Count the answers of one turn.
 
         Args:
-            given: The policy's answers, by the question's number from 1. A missing answer counts as one missed item or
-                more.
+            given: The policy's answers, by the question's number from 1. A missing answer counts as missing every item
+                of the right answer, or one item if the right answer is empty.
             truths: The right answer to each question.
         """
         for number, truth in enumerate(truths, 1):

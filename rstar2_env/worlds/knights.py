@@ -31,7 +31,7 @@ _MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 
 def random_statement(speaker: int, people: int, depth: int, rng: np.random.Generator) -> list[Any]:
-    """Draw a statement. A simple statement is never about the speaker, since it would be empty or a paradox.
+    """Draw a statement; a simple statement is never about its speaker, since it would say nothing or be a paradox.
 
     Args:
         speaker: 0-based number of the person who makes it; -1 for a part of a compound statement.

@@ -34,7 +34,7 @@ class Negotiation:
         seed: Seed of the opponent's offers.
         reveal: Whether the policy knows the opponent's values.
         round: 0-based number of the round.
-        offer: The deal that the opponent offered last.
+        offer: The deal that the opponent offered last; ``None`` before the first offer.
         score: Value of the agreed deal to the policy, as a fraction of the highest value among all deals that this
             opponent would ever accept, at most 1; 0 without agreement; ``None`` while the negotiation is in progress.
     """
@@ -51,7 +51,7 @@ class Negotiation:
 
     @property
     def won(self) -> bool:
-        """Whether the deal is worth at least 80 % of the largest possible value."""
+        """Whether ``score`` is at least 0.8."""
         return self.score is not None and self.score >= _GOOD
 
     def position(self) -> str:
@@ -105,7 +105,7 @@ class Negotiation:
         return "The opponent refuses."
 
     def best(self) -> str:
-        """The move that proposes the best deal for the policy among all that the opponent will ever accept."""
+        """The move that proposes the best deal for the policy among all deals that the opponent will ever accept."""
         return ", ".join(map(str, self._most()))
 
     def guess(self, rng: np.random.Generator) -> str:
@@ -119,7 +119,7 @@ class Negotiation:
         return TOTAL - _value(self.theirs, deal)
 
     def _most(self) -> Deal:
-        """Return the best deal for the policy among all that the opponent will ever accept."""
+        """Return the best deal for the policy among all deals that the opponent will ever accept."""
         deals = [deal for deal in self._deals() if self._rest(deal) >= min(self.demands)]
         return max(deals, key=lambda deal: (_value(self.mine, deal), self._rest(deal), deal))
 

@@ -1,4 +1,4 @@
-"""The string functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), compiled from the source in the prompts.
+"""String functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), compiled from the source shown in prompts.
 
 There are thirteen functions for training and twelve for evaluation only, with fixed numbers in their names. Their
 sources are strings in this file; the functions are compiled from them once, when first used. As in the published sets,

@@ -42,7 +42,7 @@ def peers(size: int) -> tuple[tuple[int, ...], ...]:
 
 
 def obeys(grid: Sequence[int], givens: Sequence[int], size: int) -> bool:
-    """Whether a full grid keeps the rules and the givens.
+    """Whether a full grid obeys the rules and contains the givens.
 
     Args:
         grid: The full grid, in reading order.
@@ -154,7 +154,7 @@ def read_grid(answer: str, size: int) -> list[int]:
 
 
 def filled_at_random(givens: Sequence[int], size: int, rng: np.random.Generator) -> list[int]:
-    """Fill every empty cell with a random digit among those that the givens of its row, column and box allow.
+    """Fill every empty cell with a random digit that the givens of its row, column and box allow.
 
     Args:
         givens: The puzzle, 0 for an empty cell.

@@ -1,4 +1,4 @@
-"""Wrappers for text environments; those for faults, budgets and limits add middleware to the tool chain."""
+"""Wrappers for text environments; the wrappers for faults, budgets and limits add middleware to the tool chain."""
 
 from rstar2_env.wrappers.fault_injection import Fault, FaultInjection
 from rstar2_env.wrappers.instruction import AddedInstruction

@@ -52,7 +52,7 @@ def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
 
 
 class EpisodeSeeds:
-    """Assigns every episode a known seed, so that it can be restarted even if ``reset`` received no seed.
+    """Assigns every episode a known seed, so that the episode can be restarted even if ``reset`` received no seed.
 
     After the first reset with a seed, the same sequence of resets produces the same seeds.
     """
@@ -71,7 +71,7 @@ class EpisodeSeeds:
 def log_parts(info: dict[str, Any], parts: Mapping[str, float]) -> None:
     """Record the components of a reward in ``info``; components of the wrapped environment become ``task/<name>``.
 
-    Only the components without a slash in their name add up to the reward.
+    The reward is the sum of the components without a slash in their name.
     """
     inner = info.get("reward_components") or {}
     info["reward_components"] = {**parts, **{f"task/{name}": value for name, value in inner.items()}}

@@ -40,7 +40,7 @@ class Fault(StrEnum):
     WRONG_ORDER = "wrong_order"
     """The result of an earlier call of the episode arrives instead of this call's result."""
     LATENCY = "latency"
-    """The correct result, delayed."""
+    """The result is correct but delayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
 
 
 class _Faults:
-    """The middleware: runs the call, then alters its result."""
+    """Middleware that runs a tool call, and alters its result if a fault is drawn for the call."""
 
     def __init__(self, chances: Mapping[Fault, float], seed: int, latency_s: float) -> None:
         self._chances, self._seed, self._latency_s = dict(chances), seed, latency_s
@@ -207,7 +207,8 @@ def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> 
     # Allow for rounding: the sum of a few floats that add up to 1 may exceed it.
     if not all(chance >= 0 for chance in chances.values()) or not sum(chances.values()) <= 1 + 1e-9:
         raise ConfigurationError(
-            f"`rate` must be a probability, or one for each kind of fault with a sum of at most 1; got {rate!r}."
+            "`rate` must be a probability, or a mapping of kinds of faults to probabilities whose sum is at most 1; "
+            f"got {rate!r}."
         )
     return chances
 

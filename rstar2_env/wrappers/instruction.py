@@ -15,8 +15,8 @@ from rstar2_env.wrappers.registry import WRAPPERS
 class AddedInstruction(TextWrapper, gym.utils.RecordConstructorArgs):
     """Adds a text after the first message, with an empty line between them.
 
-    Unlike options of a dialect, it works with every environment, and keeps the environment's own instructions. The
-    system message, later messages and rewards do not change.
+    Unlike options of a dialect, this wrapper works with every environment, and keeps the environment's own
+    instructions. The system message, later messages and rewards do not change.
 
     Args:
         env: A text environment.

@@ -29,8 +29,8 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
         tokenizer: A tokenizer, or its folder or hub name; ``limit`` is then a number of tokens instead of characters.
 
     Raises:
-        ConfigurationError: The limit is not a positive integer, ``cut`` has another value, or the tokenizer does not
-            exist.
+        ConfigurationError: The limit is not a positive integer, ``cut`` is not one of the three names, or the tokenizer
+            does not exist.
     """
 
     @checked
@@ -58,7 +58,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
 
 
 class _Limit:
-    """The middleware: cuts the text of each result."""
+    """Middleware that cuts the text of each tool result."""
 
     def __init__(self, limit: int, omit: Omitted, tokenizer: Tokenizer | None) -> None:
         self.cut = partial(cut_text, limit=limit, omit=omit, tokenizer=tokenizer)

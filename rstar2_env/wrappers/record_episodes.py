@@ -144,7 +144,7 @@ class _File:
                 file.truncate(kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the path: a copy in another process continues the file, so the two must not write at once."""
+        """Pickle only the path; a copy continues the same file, so two processes must not write at the same time."""
         return _opened, (self.path, True, False, True)
 
 

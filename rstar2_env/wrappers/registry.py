@@ -16,7 +16,7 @@ from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape
 
 Wrap: TypeAlias = Callable[..., "gym.Env[str, str]"]
-"""A wrapper class or a function that wraps; its first argument is the environment, and options are given by name."""
+"""A wrapper class, or a function that returns a wrapped environment; its options are passed by name."""
 
 WRAPPERS: Registry[Wrap] = Registry(
     "wrapper",

@@ -1,9 +1,9 @@
 """``RewardShaping``: a reward built from named components, each logged separately.
 
 Covered: weights, gates, and clips of each component and of the sum; components scored at the end or at every turn;
-components that need the problem, if the environment has a source of problems; components with a judge, for which a step
-waits. Not covered: components that need more (the group, the policy, its tokens); use these in a trainer's reward or in
-the scores of an evaluation.
+components that need the problem, if the environment has a source of problems; components with a judge (the step waits
+for its reply). Not covered: components that need more (the group, the policy, its tokens); use these in a trainer's
+reward or in the scores of an evaluation.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
             for component in self._components:
                 if over or component.when == "step":
                     problem = None
-                    if self._problems is not None and "problem" in component.needs:
+                    if self._problems is not None and component.takes_problem:
                         problem = self._problems.get(episode.problem_id)
                     value = component.value(episode, RewardContext(info, problem=problem))
                     if value is not None:

@@ -31,7 +31,7 @@ class SavedState:
         seed: The seed passed to ``reset``.
         options: The options passed to ``reset``.
         actions: The policy's turns so far.
-        digest: Digest of all observations, used to check a replay.
+        digest: Digest of all observations and rewards, used to check a replay.
     """
 
     seed: int

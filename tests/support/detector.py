@@ -11,7 +11,8 @@ measured after the last correction, strengths and seeds are drawn. The ranges of
 thresholds known. The half ``blind`` has its own runs (``blind_runs`` and ``blind_folders``), with other forms of the
 faults and another rule for when they can be seen, whose author did not know the thresholds. The halves ``opened``
 (``opened_runs`` and ``opened_folders``) and ``opened2`` were such halves until checks were corrected on them; the file
-of the results keeps the only measurement of each before that as ``opened-first`` and ``opened2-first``.
+of the results keeps the only measurement of each before that as ``opened-first`` and ``opened2-first``. The half
+``later`` has clean runs alone (``later_clean``), whose author did not know the thresholds either.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ import planted_runs
 from blind import Blind, Seen
 from blind_folders import BLIND_FOLDERS, CLEAN_FOLDERS
 from blind_runs import BLIND_RUNS, CLEAN_RUNS
+from later_clean import LATER_CLEAN_FOLDERS, LATER_CLEAN_RUNS
 from opened2_folders import CLEAN_OPENED2_FOLDERS, OPENED2_FOLDERS
 from opened2_runs import CLEAN_OPENED2_RUNS, OPENED2_RUNS
 from opened_folders import CLEAN_OPENED_FOLDERS, OPENED_FOLDERS
 from opened_runs import CLEAN_OPENED_RUNS, OPENED_RUNS
 from places import BENCHMARKS, ROOT
 from planted_folders import FOLDERS, PlantedFolder, write_folder
-from planted_runs import RUNS, PlantedRun, train
+from planted_runs import LATER, RUNS, PlantedRun, train
 
 from rstar2_env.core.files.outputs import replacing
 from rstar2_env.diagnosis.base import CHECKS
@@ -57,8 +59,8 @@ WITHIN = 3
 VARIANTS = 3
 CLEAN = 15
 LEAST_SIGNAL = 0.2
-HALVES = ("tried", "aside", "opened", "opened2", "blind")
-RECORDED = ("tried", "aside", "opened-first", "opened", "opened2-first", "opened2", "blind")
+HALVES = ("tried", "aside", "opened", "opened2", "blind", "later")
+RECORDED = ("tried", "aside", "opened-first", "opened", "opened2-first", "opened2", "blind", "later")
 """Halves of the file of the results; those that end in ``-first`` are not measured again."""
 PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]]] = {
     "run": (RUNS, planted_runs.RECIPES),
@@ -69,6 +71,7 @@ OWN: dict[str, dict[str, tuple[Mapping[str, Sequence[Blind]], Sequence[Blind]]]]
     "opened": {"run": (OPENED_RUNS, CLEAN_OPENED_RUNS), "folder": (OPENED_FOLDERS, CLEAN_OPENED_FOLDERS)},
     "opened2": {"run": (OPENED2_RUNS, CLEAN_OPENED2_RUNS), "folder": (OPENED2_FOLDERS, CLEAN_OPENED2_FOLDERS)},
     "blind": {"run": (BLIND_RUNS, CLEAN_RUNS), "folder": (BLIND_FOLDERS, CLEAN_FOLDERS)},
+    "later": {"run": ({}, LATER_CLEAN_RUNS), "folder": ({}, LATER_CLEAN_FOLDERS)},
 }
 """Faults and clean runs of the halves that have their own, by what they are planted in."""
 
@@ -211,6 +214,10 @@ def measure(
     every_check()
     plants, recipes = PLANTED[planted]
     own_faults, clean = OWN[half][planted] if half in OWN else ({}, ())
+    if half in OWN:
+        plants = {name: plants[name] for name in own_faults}
+    elif planted == "run":
+        plants = {**plants, **LATER}
     for name, plant in plants.items():
         if name in (known or {}):
             continue
@@ -262,14 +269,20 @@ def main() -> None:
     parser.add_argument("planted", choices=PLANTED)
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     given = parser.parse_args()
-    place = f"{given.half} {given.planted}"
-    known = {} if given.fresh else _measured().get(place, {}).get("results", {})
+    known = {} if given.fresh else _measured().get(f"{given.half} {given.planted}", {}).get("results", {})
     with tempfile.TemporaryDirectory(prefix="rstar2-model-") as folder:
         model = make_tiny_model(Path(folder) / "model", hidden=32, layers=1)
-        for name, result in measure(model, given.half, given.planted, known):
-            known = {**known, name: result}
-            _write(place, known)
-            print(name, json.dumps(result), flush=True)
+        record(model, given.half, given.planted, known)
+
+
+def record(model: Path, half: str, planted: str, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Measure a half as ``measure`` does; write and print each result, and return all."""
+    found = dict(known or {})
+    for name, result in measure(model, half, planted, known):
+        found[name] = result
+        _write(f"{half} {planted}", found)
+        print(name, json.dumps(result), flush=True)
+    return found
 
 
 def _measured() -> dict[str, Any]:

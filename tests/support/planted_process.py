@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import blind_runs  # noqa: F401 - its faults are among those of every half
+import later_clean  # noqa: F401
 import opened2_runs  # noqa: F401
 import opened_runs  # noqa: F401
 from planted_runs import EVERY, train_here

@@ -316,7 +316,7 @@ LATER: dict[str, PlantedRun] = {
         "episodes_identical", (1e-3, 1e-5), lambda temperature: {"temperature": temperature}, seen=equal_in_groups
     ),
 }
-"""Faults whose checks were added after the halves of the measurement were drawn, so that no half has them."""
+"""Faults whose checks were added after the sets of others were written; only ``tried`` and ``aside`` have them."""
 
 LOOK_ALIKES: dict[str, PlantedRun] = {
     "an engine computes in the low precision of the run": PlantedRun(

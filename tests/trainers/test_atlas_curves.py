@@ -121,7 +121,7 @@ def test_a_line_names_the_parts_of_a_panel_if_there_are_more_than_four(curves):
         record_of(curves, **dict.fromkeys("abcde", [one(1)] * 2)),
         record_of(curves, **dict.fromkeys("abcd", [one(1)] * 2)),
     )
-    assert list(curves.same_curves(five, "loss")) == ["One panel for `a`, `b`, `c`, `d` and `e`."]
+    assert list(curves.same_curves(five, "loss")) == ["`a`, `b`, `c`, `d` and `e` have the same curves."]
     assert list(curves.same_curves(four, "loss")) == []
 
 

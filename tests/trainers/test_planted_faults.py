@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from detector import CLEAN, PLANTED, WITHIN, Variant, measure, outcome
+from detector import CLEAN, PLANTED, WITHIN, Variant, outcome, record
 from planted_runs import EVERY, LOOK_ALIKES, RUNS, train, train_together
 
 from rstar2_env.core.run_folder import read_run
@@ -100,9 +100,9 @@ def test_a_finding_is_noted_during_the_run_without_an_option(tiny_model, tmp_pat
 
 @pytest.mark.proof
 @pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.parametrize(("half", "least"), [("tried", 0.95), ("aside", 0.95), ("blind", 0.8)])
+@pytest.mark.parametrize(("half", "least"), [("tried", 0.95), ("aside", 0.95), ("blind", 0.8), ("later", 0)])
 def test_planted_faults_are_named_and_clean_runs_are_clean(tiny_model, record_property, half, least, planted) -> None:
-    found = dict(measure(tiny_model, half, planted))
+    found = record(tiny_model, half, planted)
     clean = found.pop("clean")
     alarms = clean["false_alarms"]
     in_time, runs = (sum(one[name] for one in found.values()) for name in ("in_time", "runs"))

@@ -37,13 +37,13 @@ alarm if any check finds something after any step. The checks were corrected on 
 other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections; its ranges of
 strengths were chosen when the thresholds were known. The set *blind* has other forms of the faults
 ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py)), which were chosen and
-committed before their author had seen a threshold. One of its checks failed with an error at first; its first complete
-measurement is shown. Later, padding tokens were no longer counted as markup of a template: they had caused false
-alarms in five clean runs, of which one has another and remains. Two earlier sets of this kind
+committed before their author had seen a threshold. At first, a check failed with an error on this set; the first
+complete measurement is shown. Later, padding tokens were no longer counted as markup of a template: they had caused
+false alarms in five clean runs, and one of these runs still has another false alarm. Two earlier sets of other forms
 ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py);
-[runs](../tests/support/opened2_runs.py), [folders](../tests/support/opened2_folders.py)) were each measured once while
-they were blind (*opened-first*, not all runs, and *opened2-first*, whose author knew the threshold of
-`lag_beyond_bound`); the first was measured again after checks were corrected on it (*opened*).
+[runs](../tests/support/opened2_runs.py), [folders](../tests/support/opened2_folders.py)) were each measured once before
+checks were corrected on them: *opened-first* (not all runs) and *opened2-first* (whose author knew the threshold of
+`lag_beyond_bound`). The first set was measured again after the corrections (*opened*).
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """

@@ -16,8 +16,9 @@ _HEAD = """\
 
 # Metrics of training
 
-The metrics in `metrics.jsonl`, with unit, meaning and healthy range. Each metric is a sum divided by a count. Both are
-accumulated over all processes and over all steps since the previous line. A metric without observations is omitted.
+The metrics in `metrics.jsonl`, with unit, meaning and healthy range. Each metric is a sum divided by a count. The sum
+and the count are accumulated over all processes and over all steps since the previous line. A metric without
+observations is omitted.
 
 `rollout/…` covers all played episodes, `kept/…` the episodes that are trained on, and `eval/…` held-out problems. A
 word in capitals stands for the name of a status, an end, a component of the reward, a kind of problem, or a reason

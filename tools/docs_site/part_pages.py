@@ -108,9 +108,9 @@ FAMILIES = (
         "correction",
         "Corrections",
         "A correction computes weights, without a gradient, that correct for differences between the probabilities "
-        "of the engine and of the trainer. The default `auto` is `truncate` if the engine has a copy of the weights, "
-        "and `none` if it uses the trainer's weights. A ratio is the trainer's probability divided by the engine's "
-        "probability, for a token, a turn or a sequence.",
+        "of the engine and of the trainer. The default `auto` is `truncate` if the engine has its own copy of the "
+        "weights, and `none` if it uses the trainer's weights. A ratio is the trainer's probability divided by the "
+        "engine's probability, for a token, a turn or a sequence.",
     ),
     Family(
         "samplers.md",
@@ -124,8 +124,8 @@ FAMILIES = (
         "hook",
         "Hooks",
         "Hooks are callbacks that change a run between its steps: they set limits, the temperature and coefficients of "
-        "the loss, reset the reference model and the optimizer, or take SFT steps. Their changes are saved in every "
-        "checkpoint.",
+        "the loss, reset the reference model and the optimizer, or take SFT steps. The changes of hooks are saved in "
+        "every checkpoint.",
     ),
 )
 
@@ -213,7 +213,7 @@ def _named_so(slot: str) -> str:
     if slot in LISTS:
         return (
             f"`--set {slot}=NAME+NAME:OPTION=VALUE` sets all parts of the slot. `--set {slot}.NAME.OPTION=VALUE` "
-            "changes one part, or adds it."
+            "sets an option of one part; a part that the slot lacks is added."
         )
     key = "parts.rollout" if slot == "rollout" else slot
     return (

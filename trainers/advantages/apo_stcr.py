@@ -23,12 +23,12 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class ApoStcr(Wrapped):
-    """Another estimator's advantages, amplified for long wrong episodes: APO's STCR (arXiv 2506.21655).
+    """Advantages of the inner estimator ``of``, amplified for long wrong episodes: APO's STCR (arXiv 2506.21655).
 
     Only negative advantages change; a group without a correct episode is left unchanged.
 
     Args:
-        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         base: The factor is 2 - base^-n for an episode n tokens longer than the average correct episode.
     """
 

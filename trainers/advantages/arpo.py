@@ -26,10 +26,10 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class Arpo(Wrapped):
-    """Another estimator's advantages, kept or averaged on tokens that branches share: ARPO (arXiv 2507.19849).
+    """Advantages of the inner estimator ``of``, kept or averaged on tokens shared by branches: ARPO (arXiv 2507.19849).
 
     Args:
-        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         attribution: ``"soft"``, the paper's default, keeps each episode's advantage; ``"hard"`` gives each shared token
             the mean advantage of the branches that share it.
     """

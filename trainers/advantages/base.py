@@ -49,7 +49,7 @@ class Measure(Protocol):
         """Store the measurements in ``Episode.measured``; every process must call it, even a process without groups.
 
         Args:
-            part: The estimator, whose fields say what to measure.
+            part: The estimator; its attributes define the measurements.
             groups: The episodes of this process, by group.
 
         Raises:

@@ -25,14 +25,14 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class CallPenalty(Wrapped):
-    """Another estimator's advantages, changed by a fixed number (a penalty) for turns with malformed or failed calls.
+    """Advantages of the inner estimator ``of``, changed by a fixed penalty for turns with malformed or failed calls.
 
     Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized. If a turn has several
     bad calls, the lowest of their penalties is used. If a selector rejects groups with equal rewards, the penalties in
     these groups have no effect.
 
     Args:
-        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         malformed: Penalty, at most 0, of a turn with a call that did not run: a malformed call, an unknown tool, or
             invalid arguments; ``None`` does not penalize such turns.
         failed: Penalty, at most 0, of a turn with a call that had any other error; ``None`` does not penalize such

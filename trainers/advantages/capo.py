@@ -36,8 +36,8 @@ class Capo(CheckedOptions):
     Args:
         judge: Decides which steps are wrong: ``"statuses"``; a served language model,
             ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own class, ``./mine.py:Judge``.
-        vote: How several critiques are combined: ``"intersection"`` uses steps that all critiques name, ``"majority"``
-            steps that more than half name; ``"average"`` weights steps by the share of critiques.
+        vote: Combination of several critiques: ``"intersection"`` uses steps that all critiques name, ``"majority"``
+            steps that more than half name; ``"average"`` weights each step by the share of critiques that name it.
         correct: C, the value of each token of a correct episode.
         penalty: P, the penalty on each token of a wrong step.
         eps: Added to the deviation.
@@ -82,7 +82,7 @@ class Capo(CheckedOptions):
         return on_tokens(self.correct * episode.correct, episode) - self.penalty * self._wrong(episode, critiques)
 
     def _wrong(self, episode: Episode, critiques: Sequence[Critique]) -> FloatArray:
-        """Return whether each token is in a wrong step, as 0 or 1; with ``vote="average"``, the share of critiques."""
+        """Return 1 on tokens of wrong steps, else 0; with ``vote="average"``, the share of critiques that name them."""
         named = []
         for critique in critiques:
             inside = on_tokens(0.0, episode)

@@ -2,14 +2,14 @@
 
 A_t = A_E + omega A_S. A_E is the reward of the episode minus the mean of its group. A_S is the discounted return of the
 turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group that started in the same state, its anchor;
-it is 0 for a turn with a unique anchor. With ``normalize``, both are divided by their deviations. The paper uses groups
-of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which states
-recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``.
+it is 0 for a turn with a unique anchor. With ``normalize``, A_E and A_S are divided by their deviations. The paper uses
+groups of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which
+states recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``.
 
-The means include the episode's own rewards. How many turns share a state depends on the policy's own choices, so A_S is
-biased. With ``baseline="others"``, both means are over the other episodes of the group, and 0 if no other episode has a
-turn in the state. With gamma 1, ``similarity=1`` and no penalty, the expected update is 1 + omega times the gradient;
-with a lower ``similarity``, later states of an episode can change the baseline of its earlier turns.
+The means include the episode's own rewards. The number of turns that share a state depends on the policy's own choices,
+so A_S is biased. With ``baseline="others"``, both means are over the other episodes of the group, and 0 if no other
+episode has a turn in the state. With gamma 1, ``similarity=1`` and no penalty, the expected update is 1 + omega times
+the gradient; with a lower ``similarity``, later states of an episode can change the baseline of its earlier turns.
 """
 
 # This module is longer than most parts because turns are matched to their anchors, exactly or by similarity.
@@ -49,8 +49,8 @@ class Gigpo(GroupAdvantage):
             or your own function of (episode, turn), as ``./mine.py:name``.
         similarity: Minimum similarity of two texts that count as the same state; 1 requires equal texts. The released
             code uses 0.95, and 0.9 for search.
-        baseline: Episodes whose mean is subtracted: ``"all"`` of the group, as in the paper, or the ``"others"``, only
-            without ``normalize``.
+        baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,
+            all except this episode; ``"others"`` cannot be combined with ``normalize``.
         invalid: Penalty of a turn with a call that did not run. As in the released code, it is subtracted from the
             turn's discounted return and from the reward of the episode at that turn; other turns do not share it.
         eps: Added to the deviations.

@@ -1,4 +1,4 @@
-"""``gpg``: the reward minus the group's mean, scaled up to compensate for uniform groups: GPG (arXiv 2504.02546).
+"""``gpg``: the reward minus the group's mean, scaled up to offset groups with equal rewards: GPG (arXiv 2504.02546).
 
 A = a (r - mean) with a = B / (B - M), where B is the number of episodes in the batch and M the number of episodes in
 groups with equal rewards. Groups with equal rewards have no gradient and would shrink the mean gradient of the batch.

@@ -39,7 +39,7 @@ class GroupMean(GroupAdvantage):
     """Reward minus the group's mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
 
     Without a division by the deviation, problems that are nearly always or never solved do not get more weight than
-    others. Use it for rewards with a common scale, such as correct or wrong.
+    other problems. Use it for rewards with a common scale, such as correct or wrong.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
@@ -52,7 +52,7 @@ class LeaveOneOut(GroupAdvantage):
     """r - mean reward of the other episodes, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
 
     The baseline excludes the episode's own reward, so the gradient of small groups is not too small. Apart from the
-    factor n / (n - 1), the advantages are those of ``group_mean``.
+    factor n / (n - 1), the advantages are the same as with ``group_mean``.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
@@ -64,14 +64,14 @@ class LeaveOneOut(GroupAdvantage):
 class GroupMeanBatchStd(CheckedOptions):
     """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
 
-    One deviation for all problems of a step avoids amplifying groups with nearly equal rewards. Use it for small
-    groups, and for rewards with more than two values. The batch covers all processes and includes the groups
-    that a selector rejected.
+    One standard deviation for all problems of a step avoids amplifying groups with nearly equal rewards. Use it for
+    small groups, and for rewards with more than two values. The batch covers all processes and includes the groups that
+    a selector rejected.
 
     Args:
         eps: Added to the deviation.
-        of: Whether the deviation is that of the ``"raw"`` rewards, as in TRL, or of the rewards ``"centred"`` on the
-            means of their groups; the paper allows both readings.
+        of: Rewards whose deviation is used: the ``"raw"`` rewards, as in TRL, or the rewards ``"centred"`` on the means
+            of their groups; the paper allows both readings.
     """
 
     least: ClassVar[int] = 2

@@ -28,7 +28,8 @@ class Opo(GroupAdvantage):
     """Reward minus the group's mean reward weighted by length: OPO (arXiv 2505.23585).
 
     Args:
-        baseline: Episodes whose mean is subtracted: ``"all"`` of the group, as in the paper, or the ``"others"``.
+        baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,
+            all except this episode.
     """
 
     baseline: Literal["all", "others"] = "all"

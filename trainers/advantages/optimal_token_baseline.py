@@ -29,16 +29,17 @@ class OptimalTokenBaseline(GroupAdvantage):
 
     The paper's B_t includes the episode's own reward, with a weight that depends on the episode's tokens; this biases
     the gradient. With ``baseline="others"``, B_t is the mean over the other episodes that have a t-th token, and 0 if
-    there are none; the gradient is unbiased. Groups with equal rewards then have advantages at the last positions.
+    there are none; the gradient is unbiased. Groups with equal rewards then have nonzero advantages at the last
+    positions.
 
     Args:
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
-            with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both
-            are equal.
+            with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools, the
+            two counts are equal.
         zero_tail: Whether the baseline is 0 at positions that only the longest episode reaches, as in verl, so that the
             advantage is the reward there; otherwise the baseline is the reward and the advantage is 0.
-        baseline: Episodes whose mean is subtracted: ``"all"`` of the group, as in the paper, or the ``"others"``, which
-            needs ``zero_tail``.
+        baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,
+            the episodes of the group other than this one. ``"others"`` requires ``zero_tail``.
     """
 
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})

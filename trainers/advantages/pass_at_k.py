@@ -1,10 +1,10 @@
 """``pass_at_k``: an episode's contribution to the best of k (arXiv 2503.19595, arXiv 2505.15201, arXiv 2508.10751).
 
 A_i is the mean of max(r_i, b) - b over all choices of k - 1 other episodes of the group, where b is their best reward.
-If k is the group size, this is the best reward minus the second best for the best episode, and 0 for all others: verl's
-``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With ``baseline=all``, the mean
-best reward over all choices of k episodes is subtracted: Pass@k Training's analytical advantage. Use it if many
-attempts will be made at each problem, and to keep the policy's answers diverse.
+If k is the group size, A_i is the best reward minus the second-best reward for the best episode, and 0 for all other
+episodes: verl's ``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With
+``baseline=all``, the mean best reward over all choices of k episodes is subtracted: Pass@k Training's analytical
+advantage. Use it if many attempts will be made at each problem, and to keep the policy's answers diverse.
 """
 
 # This module is longer than most parts because it implements three papers with different baselines.
@@ -28,10 +28,10 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, re
 
 @dataclass(frozen=True)
 class PassAtK(GroupAdvantage):
-    """Best of k rewards, this episode's included, minus the best of the k - 1 others (arXiv 2503.19595).
+    """Best of k rewards, this episode's included, minus the best of the k - 1 other rewards (arXiv 2503.19595).
 
-    If ``k`` is below the group size, the advantage is the mean over all choices of the others, the leave-one-out
-    estimator of PKPO (arXiv 2505.15201).
+    If ``k`` is below the group size, the advantage is the mean over all choices of the k - 1 other episodes, the
+    leave-one-out estimator of PKPO (arXiv 2505.15201).
 
     Args:
         k: Number of attempts per problem, at least 2; only the best attempt counts. ``None``, or a number above the

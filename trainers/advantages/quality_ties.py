@@ -26,10 +26,10 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class QualityTies(Wrapped):
-    """Another estimator's advantages; in an all-correct group, failed calls and bad answer tags lower the advantage.
+    """Advantages of the inner estimator ``of``; in all-correct groups, failed calls and bad answer tags lower them.
 
     Args:
-        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         scale: Weight of an all-correct group; 1 equals the weight of a group with correct and wrong answers.
         eps: Added to the deviation of the penalties.
     """

@@ -23,8 +23,9 @@ from .base import ADVANTAGES, Advantages, sums_by_task
 class Rae(CheckedOptions, SavedAttributes):
     """The reward minus a running mean of the rewards of the episode's task: SPIRAL (arXiv 2506.24119).
 
-    The running mean starts at 0. The n episodes of a step move it towards their own mean reward, by 1 - decay^n of the
-    distance. An update after each episode would give the same result, averaged over all orders of the episodes.
+    The running mean starts at 0. The n episodes that a step has of the task move the running mean towards their mean
+    reward, by 1 - decay^n of the distance. An update after each episode would give the same result, averaged over all
+    orders of the episodes.
 
     Args:
         decay: Weight of the previous mean when one episode is added.

@@ -20,7 +20,7 @@ from .base import ADVANTAGES, Advantages, moments, rewards
 class Reinforce(CheckedOptions):
     """The reward minus a baseline that is equal for all episodes: REINFORCE (Williams 1992).
 
-    It does not need groups: a group may have a single episode.
+    This advantage does not need groups: a group may have a single episode.
 
     Args:
         baseline: ``"none"``, or the mean reward of the ``"batch"``, over all processes.

@@ -26,10 +26,10 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class TaskNorm(Wrapped):
-    """Another estimator's advantages, normalized over the tokens of each task: AgentRL (arXiv 2510.04206).
+    """Advantages of the inner estimator ``of``, normalized over the tokens of each task: AgentRL (arXiv 2510.04206).
 
     Args:
-        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         eps: Added to the deviation, which has n - 1 degrees of freedom.
     """
 

@@ -21,7 +21,7 @@ def on_tokens(value: float | FloatArray, episode: Episode) -> FloatArray:
 
 
 def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArray:
-    """Return an array with each turn's number at the turn's tokens, and 0 at others, shape (completion tokens,)."""
+    """Return an array with each turn's number at the turn's tokens, and 0 at all other tokens, (completion tokens,)."""
     found = np.zeros(len(episode.completion_ids))
     for turn, value in zip(episode.steps, values, strict=True):
         found[turn.start : turn.stop] = value

@@ -1,13 +1,13 @@
 """``tree_value``: the value of a token's node in the tree of a group's episodes: DeepSearch (arXiv 2509.25454).
 
 The episodes of a group that branch off one another form a tree: a node ends where a turn ends or a branch starts. Each
-episode backs up v = 1 if it is correct, else -1, weighted by w = max(depth / nodes on its path, 0.1), so late nodes
-have larger weights. Q of a node is the sum of the weighted values of the episodes that pass through it, divided by the
-number of these episodes; if any of them is correct, only correct episodes are summed. A_t = tanh(Q of the node) - the
-mean v of the group, without division by a deviation. ``add`` names scores, such as the overlong penalty, that are added
-to every token of their episode and to v in the mean. Use it for a rollout that searches; without branches every episode
-is a separate path. If the rollout is ``deepsearch``, Q comes from the search tree of this rollout, which has more
-nodes.
+episode backs up v = 1 if it is correct, else -1, weighted at each node by w = max(depth of the node / number of nodes
+of the episode, 0.1), so late nodes have larger weights. Q of a node is the sum of the weighted values of the episodes
+that pass through it, divided by the number of these episodes; if any of them is correct, only correct episodes are
+summed. A_t = tanh(Q of the node) - the mean v of the group, without division by a deviation. ``add`` names scores, such
+as the overlong penalty, that are added to every token of their episode and to v in the mean. Use it for a rollout that
+searches; without branches every episode is a separate path. If the rollout is ``deepsearch``, Q comes from the search
+tree of this rollout, which has more nodes.
 """
 
 # This module is longer than most parts because it finds the tree of a group before it backs up values.
@@ -87,7 +87,7 @@ class TreeValue(GroupAdvantage):
 
 
 def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
-    """Return the position of the last token of each node of an episode; nodes without policy tokens are left out."""
+    """Return the end (exclusive) of each node of an episode; a node without policy tokens is joined to the next one."""
     ends = {turn.stop for turn in episode.steps} | {prefix.length for prefix in prefixes}
     written = np.cumsum([0, *episode.mask])
     path: list[int] = []

@@ -19,7 +19,7 @@ class Wrapped(CheckedOptions):
     """Base class of estimators that change the advantages of another estimator, and share its needs and state.
 
     Args:
-        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
     """
 
     of: Any = "group_norm"

@@ -24,7 +24,7 @@ class DemoOptions:
         learning_rate: Learning rate of each trainer.
         eval_episodes: Number of held-out episodes in each evaluation during training.
         eval_problems: Number of held-out problems in the evaluation at the end.
-        eval_samples: Number of episodes for each of these problems.
+        eval_samples: Number of episodes for each problem in the evaluation at the end.
         seed: Seed from which every random choice is derived.
         threads: Number of CPU threads of torch; ``None`` keeps torch's setting.
         progress: Show progress bars.

@@ -65,8 +65,8 @@ class DemoResult:
         picture: File with the learning curves.
         comparisons: Comparison of each trained model with the cold start, on the same held-out problems.
         comparison_picture: File with the curves of pass@k.
-        seconds: Wall-clock seconds of each stage that this call ran, by name; stages that were already finished are
-            left out.
+        seconds: Wall-clock seconds of each stage in this call, by name. A cold start that was already finished is left
+            out; other finished stages take almost no time.
     """
 
     runs: Mapping[str, TrainResult]
@@ -226,7 +226,7 @@ def _evaluation_of(model: Path) -> Path:
 
 
 def _evaluate(model: Path, folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
-    """Evaluate a model on the held-out problems, several times each; episodes of an earlier run are kept.
+    """Evaluate a model on the held-out problems, several times each; continue an unfinished evaluation.
 
     Args:
         model: Folder of the model.

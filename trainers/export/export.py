@@ -51,7 +51,8 @@ def export_model(
         which: The weights: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else
             ``final``.
         merge: Merge a LoRA adapter into its base weights.
-        dtype: ``float32``, ``bfloat16`` or ``float16``; ``None`` keeps the precision of the files.
+        dtype: ``float32``, ``bfloat16`` or ``float16``; ``None`` keeps the precision of the files, or of the base model
+            for merged weights.
         push: Repository on the hub, ``ORG/NAME``; ``None`` only writes the folder.
         private: Make the repository private.
         update: Allow pushing to a repository that holds other files.

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.A
 _UNSENT = ("export.json", MANIFEST)
 """Files of an export that are not pushed."""
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "adapter_*", "*.py")
-"""Files that an update removes if the new weights do not have them."""
+"""Patterns of files that an update deletes from the repository if the export does not contain them."""
 
 
 class Push:
@@ -146,7 +146,7 @@ class Push:
         )
 
     def _check_owner(self) -> None:
-        """Check that the token is valid, may write, and belongs to the repository's owner or to one of its members."""
+        """Check that the token is valid, may write, and belongs to the repository's owner or a member of the owner."""
         status, record = hub_answer("/api/whoami-v2", self._token)
         if status in (401, 403):
             raise ConfigurationError(

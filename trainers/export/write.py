@@ -51,7 +51,7 @@ def write_weights(
     Args:
         weights: The weights to write, as ``find_weights`` returns them.
         into: An existing empty folder.
-        merge: Merge a LoRA adapter into its base weights. Weights without an adapter are written unchanged.
+        merge: Merge a LoRA adapter into its base weights; no effect on weights without an adapter.
         dtype: Precision of the written weights, by torch's name; ``None`` keeps the precision of the files, or of the
             base model for merged weights.
         own_code: Whether the code that comes with the model may run.
@@ -145,7 +145,7 @@ def _copy(folder: Path, into: Path) -> None:
 
 
 def _cast(folder: Path, dtype: str) -> None:
-    """Convert an adapter to another precision."""
+    """Convert the adapter in a folder to a given precision."""
     for path in folder.glob("*.safetensors"):
         tensors = {name: one.to(getattr(torch, dtype)) for name, one in load_file(path).items()}
         save_file(tensors, path, metadata={"format": "pt"})

@@ -25,7 +25,7 @@ class Collapse(SavedAttributes, RunHook):
     """Warn, save or stop when the reward has fallen by a share of its best value (rStar2-Agent, arXiv 2508.20722).
 
     The hook acts once and writes a note with the observed values. If the run continues, the hook can act again after
-    the mean has exceeded the threshold again.
+    the mean of the metric has risen above the threshold.
 
     Args:
         metric: The logged metric to watch; higher is better.

@@ -1,8 +1,8 @@
-"""``guard``: acts when a figure leaves its bounds, such as the entropy or the KL to the reference model.
+"""``guard``: acts when a figure, such as the entropy or the KL to the reference model, leaves its bounds.
 
-If a policy collapses, its entropy goes to 0 and its KL diverges; both are visible in the figures of a step long before
-the reward. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder and
-acts. The hook acts again only after the figure has returned to its bounds. The actions are:
+If a policy collapses, its entropy goes to 0 and its KL diverges; the figures of a step show this long before the reward
+falls. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder and acts.
+The hook acts again only after the figure has returned to its bounds. The actions are:
 
 - ``action="warn"``: only writes the note;
 - ``action="save"``: also requests a checkpoint at the end of the step;

@@ -1,10 +1,11 @@
 """``interleaved_sft``: SFT steps on demonstrations of unsolved problems, between RL steps (ReLIFT, arXiv 2506.07527).
 
 Reinforcement learning sharpens existing abilities and learns nothing from a problem without a correct episode. Each
-such problem with a stored demonstration is added to a buffer, once. When the buffer holds ``size`` problems, one SFT
-step (the mean of -log p over the tokens of the policy's turns) is taken on the demonstrations of the ``size`` problems
-that were added last; other problems stay in the buffer, as in the authors' code. A problem without a demonstration is
-ignored. The paper uses a buffer of 128 and a learning rate of 1e-6, with GRPO without the division by the deviation.
+such problem with a stored demonstration is added to a buffer, unless the buffer already contains it. When the buffer
+holds ``size`` problems, one SFT step (the mean of -log p over the tokens of the policy's turns) is taken on the
+demonstrations of the ``size`` problems that were added last; other problems stay in the buffer, as in the authors'
+code. A problem without a demonstration is ignored. The paper uses a buffer of 128 and a learning rate of 1e-6, with
+GRPO without the division by the deviation.
 """
 
 # This module is longer than most parts because it keeps a buffer, also in checkpoints, and takes its own steps.

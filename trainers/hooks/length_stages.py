@@ -23,11 +23,11 @@ from .state import Budgets, RunState
 class LengthStages(SavedAttributes, RunHook):
     """Change the budgets of tokens and turns in stages (AceReason-Nemotron, arXiv 2505.16400).
 
-    Short first budgets make a policy concise and save most of the time; later stages give hard problems more room.
+    Small budgets in the first stages make a policy concise and save time; later stages give hard problems more room.
     AceReason uses 8K, 16K, 24K and 32K tokens; rStar2-Agent (arXiv 2508.20722, section 4.3) 8K and 12K, with 15 instead
-    of 10 turns and a new optimizer in its third stage (``tokens=1+1.5+1.5,turns=10+10+15,reset=3``). AgentMath
-    (arXiv 2512.20745) moves from 48K tokens to 72K and 96K, with 48, 72 and 96 calls, when over a tenth of the
-    episodes are truncated (``tokens=1+1.5+2,turns=48+72+96,when_cut=0.1``).
+    of 10 turns and a new optimizer in its third stage (``tokens=1+1.5+1.5,turns=10+10+15,reset=3``). AgentMath (arXiv
+    2512.20745) moves from 48K tokens to 72K and 96K, with 48, 72 and 96 calls, when over a tenth of the episodes are
+    truncated (``tokens=1+1.5+2,turns=48+72+96,when_cut=0.1``).
 
     Args:
         tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); empty

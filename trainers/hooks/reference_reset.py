@@ -1,4 +1,4 @@
-"""``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864)."""
+"""``reference_reset``: the policy becomes the reference model if results stop improving (ProRL, arXiv 2505.24864)."""
 
 # This module is longer than most parts because it resets for two reasons and has a state for checkpoints.
 
@@ -21,8 +21,8 @@ from .state import RunState
 class ReferenceReset(SavedAttributes, RunHook):
     """Reset the reference model to the policy, and the optimizer with it (ProRL, arXiv 2505.24864).
 
-    The paper resets manually when validation stalls; this hook resets after ``patience`` evaluations without an
-    improvement.
+    The paper resets manually when the validation results stop improving; this hook resets after ``patience``
+    evaluations without an improvement.
 
     Args:
         patience: Number of consecutive evaluations without an improvement on the best one since the last reset, after

@@ -23,10 +23,10 @@ from .guard import act
 class TokenBudget(SavedAttributes, RunHook):
     """End the run when its policy has generated a number of tokens in training: ``token_budget:tokens=300000``.
 
-    The tokens of all episodes of the groups count, whether selected, rejected or refilled. The tokens of prompts,
-    environments, evaluations and demonstrations do not count, nor do those of episodes that ended as ``unavailable`` or
-    ``cancelled``. The last rollout is trained on to its end, so a run exceeds its budget by less than one rollout. With
-    ``rollout.max_staleness``, rollouts that were played ahead and not trained on do not count.
+    The policy's tokens in all episodes of the groups count, whether selected, rejected or refilled. The tokens of
+    prompts, environments, evaluations, demonstrations, and of episodes that ended as ``unavailable`` or ``cancelled``
+    do not count. The run ends after all updates on its last rollout, so it exceeds its budget by less than one rollout.
+    With ``rollout.max_staleness``, rollouts that were played ahead and not trained on do not count.
 
     Args:
         tokens: Number of tokens after which the run ends, over all processes.

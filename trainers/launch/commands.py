@@ -42,10 +42,10 @@ class LaunchCommand:
     node: str = ""
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment variables to set for the command, those that select its devices included.
+        """Return the environment variables to set for the command, including the variables that select its devices.
 
         Args:
-            outer: The environment variables of this process.
+            outer: The environment variables of this process, on which the device variables of the command depend.
         """
         return {**self.devices.environment(outer), **self.variables}
 
@@ -53,7 +53,7 @@ class LaunchCommand:
         """Return the command as a line for a shell, with its environment variables.
 
         Args:
-            outer: The environment variables of this process.
+            outer: The environment variables of this process, on which the device variables of the command depend.
         """
         cores = ["taskset", "-c", str(self.devices)] if self.devices.cores else []
         given = [f"{name}={shlex.quote(value)}" for name, value in self.environment(outer).items()]
@@ -65,7 +65,7 @@ class LaunchCommand:
         Args:
             node: The machine's name.
             launch: Command that runs a command there, such as ``srun --nodelist={node}``; ``{node}`` is replaced.
-            outer: All environment variables of this process.
+            outer: The environment variables of this process, on which the device variables of the command depend.
         """
         start = [_filled(word, {"node": node}) for word in shlex.split(launch)]
         # As arguments of env, since the launcher may set variables itself, such as those for devices.

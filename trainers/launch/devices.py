@@ -12,11 +12,12 @@ from importlib.util import find_spec
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-"""Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
+"""Environment variables that select the visible accelerators. torch for ROCm reads both, and vLLM requires them to be
+equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Variable with which the ROCm runtime hides devices from HIP; the other variables cannot number hidden devices."""
+"""Environment variable that hides devices in the ROCm runtime; ``VISIBLE`` numbers only the other devices."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
-"""Files through which programs reach accelerators on Linux: of AMD, of NVIDIA, and in WSL."""
+"""Device files through which programs use accelerators on Linux: AMD's, NVIDIA's, and that of WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -129,7 +130,7 @@ def check_vllm(*, cores: bool) -> None:
         ConfigurationError: The devices are accelerators, and this machine has none.
     """
     if find_spec("vllm") is None:
-        raise MissingExtraError("vllm", "A server of the launch")
+        raise MissingExtraError("vllm", "An inference server")
     if not cores and sys.platform == "linux" and not any(map(os.path.exists, _NODES)):
         raise ConfigurationError(
             f"This machine has no accelerator (none of {', '.join(_NODES)} exists): use CPU cores as devices.",

@@ -1,4 +1,4 @@
-"""``Servers``: starts several servers, waits until they are ready, and restarts at the same address any that exits."""
+"""``Servers``: starts several servers, waits until they are ready, and restarts a server that exits."""
 
 from __future__ import annotations
 

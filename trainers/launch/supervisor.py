@@ -1,4 +1,4 @@
-"""``Supervisor``: starts the servers and the trainer, and supervises them until all of them have ended.
+"""``Supervisor``: starts the servers and the trainer, supervises them, and stops the servers when the trainer ends.
 
 Covered: waiting until servers are healthy; restarting a server at the same address, a limited number of times; passing
 Ctrl-C and SIGTERM only to the trainer, so that it can finish its step and write its checkpoint while the servers still

@@ -1,7 +1,7 @@
 """Corrections for differences between engine and trainer: ``none``, ``truncate``, ``mask``, ``geometric``.
 
-The ratio of a token is its probability in the trainer divided by its probability in the engine, both with the weights
-that sampled it. The ratio of a turn or a sequence is the product of its tokens' ratios, or their geometric mean.
+The ratio of a token is its probability in the trainer divided by its probability in the engine, both under the weights
+that sampled the token. The ratio of a turn or a sequence is the product of its tokens' ratios, or their geometric mean.
 """
 
 from __future__ import annotations

@@ -20,15 +20,15 @@ _BOUNDS = {"tv": 0.15, "kl": 0.05}
 class Dppo(Anchored, CheckedOptions):
     """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879).
 
-    sg is the stop-gradient. The divergence compares two outcomes: the drawn token, and any other token. It is the total
-    variation |pi - mu|, or the Kullback-Leibler divergence KL(mu, pi). A token is dropped if its divergence is above
-    the bound and an update would increase it: pi > mu and A > 0, or pi < mu and A < 0. A bound on the ratio excludes
-    rare tokens early, since their ratio grows quickly, and allows large changes of frequent tokens; a bound on the
-    divergence has neither effect. mu is the engine's probability, so the separate correction for engine-trainer
-    mismatch is not applied.
+    sg is the stop-gradient. The divergence compares two outcomes: the drawn token, and any other token. The divergence
+    is the total variation |pi - mu|, or the Kullback-Leibler divergence KL(mu, pi). A token is dropped if its
+    divergence is above the bound and an update would increase it: pi > mu and A > 0, or pi < mu and A < 0. A bound on
+    the ratio excludes rare tokens early, since their ratio grows quickly, and allows large changes of frequent tokens;
+    a bound on the divergence has neither effect. mu is the engine's probability, so the separate correction for
+    engine-trainer mismatch is not applied.
 
     The defaults are the authors' bounds, 0.15 (tv) and 0.05 (kl); SkyRL and prime-rl (its default loss) use 0.2 (tv).
-    verl uses ``anchor=old``, and the cap is its ``clip_ratio_c``, 3 unless set.
+    verl uses ``anchor=old`` and, by default, a cap of 3 (its option ``clip_ratio_c``).
 
     Args:
         divergence: ``"tv"`` or ``"kl"``.

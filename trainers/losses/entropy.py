@@ -40,13 +40,13 @@ class AdaptiveEntropy(CheckedOptions):
     """An entropy bonus that acts only while the entropy is at most a target: Skywork-OR1 (arXiv 2505.22312).
 
     After a step in which the mean entropy of all policy tokens was below the target, the coefficient increases by
-    ``delta``; if it was above, it decreases by ``delta``. A step uses the entropy of the previous step, so the first
-    step has no bonus.
+    ``delta``; if the entropy was above the target, the coefficient decreases by ``delta``. A step uses the entropy of
+    the previous step, so the first step has no bonus.
 
     Args:
         target: Target entropy, in nats.
         delta: Change of the coefficient per step.
-        start: Coefficient of the first step.
+        start: Initial value of the coefficient. The first step has no bonus but changes this value.
         most: Maximum coefficient; the minimum is 0.
     """
 

@@ -22,8 +22,8 @@ class Kl(CheckedOptions):
 
     With d = log pi - log pi_ref: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. On tokens sampled from the policy, the
     expected gradient of k2 is the gradient of the divergence. The expected gradient of k1 is zero, and the expected
-    gradient of k3 is the gradient of KL(reference, policy) (arXiv 2512.21852). These are divergences of single tokens:
-    the effect of a token on the later tokens of its row does not count, except with ``"episode"``.
+    gradient of k3 is the gradient of KL(reference, policy) (arXiv 2512.21852). The estimates are divergences of single
+    tokens: the effect of a token on the later tokens of its row does not count, except with ``"episode"``.
 
     Args:
         coef: Weight in the loss.

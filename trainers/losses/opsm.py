@@ -20,10 +20,10 @@ class OffPolicySequenceMask(CheckedOptions):
     """0 where A < 0 and the row's mean of log mu - log pi is above delta, else 1: OPSM (arXiv 2512.02556, equation 9).
 
     The mean estimates the divergence of the policy from the sampling policy, due to updates or to engine-trainer
-    mismatch. The policy learns nothing from a mistake that it would hardly repeat, and pushing its probability
-    further down destabilizes training. Correct answers are always trained on. Use the correction for rows that
-    are trained on several times. The paper does not state delta: 0.5 is the example in TRL's documentation, and slime
-    uses 1e-4 against the trainer's own probabilities (``anchor=old``).
+    mismatch. A mistake that the policy would hardly repeat is excluded: the policy learns nothing from it, and lowering
+    its probability further destabilizes training. Correct answers are always trained on. Use the correction for rows
+    that are trained on several times. The paper does not state delta: 0.5 is the example in TRL's documentation, and
+    slime uses 1e-4 against the trainer's own probabilities (``anchor=old``).
 
     Args:
         delta: Largest mean at which a row is kept, in nats per token.

@@ -17,17 +17,16 @@ class RlPlus(CheckedOptions):
     """ppo_clip on the policy's own rows; -r (1 - sg pi)^gamma A on external rows, without a clip (RL-PLUS).
 
     r = 2 pi / (pi_external + pi_old), with pi_external = (pi_old + 1) / 2, because the probability of the solution
-    under its author's distribution is unknown (arXiv 2508.00222, section 3.1; the released code uses 1 for the uniform
-    part). For pi = pi_old, r is .3077 at pi = .1, .8 at pi = .5 and 1 at pi = 1; for pi = .5 and pi_old = .1, r is
-    1.5385; r is at most 4. The paper's exploration factor is (1 - pi)^gamma: tokens that are improbable for the policy
-    count most.
-    External rows are those with the column ``off_policy``, such as the rows of the rollout ``external``. Use it with
-    the advantage ``policy_baseline``.
+    under its author's distribution is unknown (arXiv 2508.00222, section 3.1; 1 is the released code's value for the
+    uniform distribution in the paper). For pi = pi_old, r is .3077 at pi = .1, .8 at pi = .5 and 1 at pi = 1; for pi =
+    .5 and pi_old = .1, r is 1.5385; r is at most 4. The paper's exploration factor is (1 - pi)^gamma: tokens that are
+    improbable for the policy count most. External rows are those with the column ``off_policy``, such as the rows of
+    the rollout ``external``. Use it with the advantage ``policy_baseline``.
 
     Args:
         gamma: Exponent of the exploration factor; the released code uses 0.5, and 0 disables it.
         low: See ``ppo_clip``; applies to the policy's own rows.
-        high: See ``ppo_clip``; ``None`` for both is the code's ``loss_remove_clip``.
+        high: See ``ppo_clip``; ``None`` for ``low`` and ``high`` is the code's ``loss_remove_clip``.
     """
 
     gamma: float = option(0.5, least=0)

@@ -1,4 +1,4 @@
-"""``rollout_is``: importance sampling against the engine, with tokens dropped on both sides."""
+"""``rollout_is``: importance sampling against the engine; drops tokens whose ratio is too small or too large."""
 
 from __future__ import annotations
 

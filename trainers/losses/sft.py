@@ -16,7 +16,7 @@ class SftLoss(CheckedOptions):
     """-coef log pi on rows with 1 in the column ``off_policy``: supervision in addition to the policy gradient.
 
     This is the term of Cog-Rethinker (arXiv 2510.15979). Use it with the rollout ``decompose``, whose rows have the
-    advantage 0; on rows with another advantage, the loss of this term is added to the loss of the other terms. The
+    advantage 0; on rows with a nonzero advantage, the loss of this term is added to the loss of the other terms. The
     aggregation averages the term over all rows.
 
     Args:

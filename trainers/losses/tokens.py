@@ -45,8 +45,8 @@ class Tokens:
             term needs it.
         old_mean_logp: ``mean_logp`` under the weights of ``old``; ``None`` if no term needs ``mean_logp``.
         answered: For each environment token, how many of the policy's calls its text answers (0 if the policy made
-            none); -1 elsewhere (int64). ``None`` if no term needs ``environment``. If it is set, ``logp`` also
-            covers the environment's tokens.
+            none); -1 elsewhere (int64). ``None`` if no term lists ``environment`` in ``needs``. If it is set,
+            ``logp`` also covers the environment's tokens.
         embedding: Mean of the last layer over the policy's tokens of each row, (B, H), with a gradient; ``None`` if no
             term needs it.
         peers: Embeddings of the other rows in each row's group under the weights of ``old``, (B, K, H), without a
@@ -116,10 +116,10 @@ class Tokens:
 
     @property
     def environment(self) -> Tensor:
-        """True for the environment's tokens; only available if a term needs ``environment``.
+        """True for the environment's tokens; only available if a term lists ``environment`` in ``needs``.
 
         Raises:
-            ConfigurationError: No term needs ``environment``.
+            ConfigurationError: No term lists ``environment`` in ``needs``.
         """
         if self.answered is None:
             raise ConfigurationError(

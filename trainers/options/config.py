@@ -61,9 +61,9 @@ class RunOptions:
         sharding: State that is divided among processes: ``"none"`` divides nothing; ``"fsdp2"`` weights, gradients and
             the optimizer's state (torch's ``fully_shard``); ``"zero2"`` gradients and the optimizer's state,
             ``"zero3"`` weights as well (DeepSpeed). ``None`` uses accelerate's configuration, or else ``"none"``.
-        export_dtype: Precision of the exports ``best`` and ``final`` of a whole model; checkpoints stay in float32.
-            ``"auto"`` is the precision in which the run computes and its engine plays. A run that trains the export
-            further needs ``"float32"``, the default of a pipeline's stage. Adapters stay in float32 with ``"auto"``.
+        export_dtype: Precision of the exports ``best`` and ``final``; checkpoints stay in float32. ``"auto"`` is
+            bfloat16 if the run computes in bfloat16 and trains all weights, and otherwise float32. A run that trains
+            the export further needs ``"float32"``, the default of a pipeline's stage.
         report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
         log_every: Steps between logged metrics.
         keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
@@ -131,8 +131,8 @@ class ModelOptions:
         lora_alpha: The output of an adapter is multiplied by ``lora_alpha / lora_rank``; ``None`` is twice the rank, or
             the value of the model's adapter.
         lora_targets: Modules that get an adapter: ``"all-linear"``, a regular expression, or a list of names.
-        lora_dropout: Dropout before the adapters, for a cold start only. Here it must be 0, since dropout would add
-            noise to the probability ratios.
+        lora_dropout: Dropout before the adapters, for a cold start only. In reinforcement learning it must be 0,
+            since dropout would add noise to the probability ratios.
     """
 
     path: Any
@@ -326,8 +326,8 @@ class PartOptions:
         loss: Terms of the loss, added to one another.
         aggregation: Averages the loss over the tokens of the optimizer's batch.
         correction: Importance weights that correct for differences between the engine's and the trainer's
-            probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model, and
-            otherwise does nothing.
+            probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model or
+            ``rollout.tail`` is ``"carry"``, and otherwise does nothing.
         sampler: Chooses the problems of a step.
         hook: Callbacks of the running trainer. A list replaces the default; ``hook.NAME.OPTION`` adds a part.
     """

@@ -22,7 +22,7 @@ _TRAINER = ("trainer", "recipe")
 RUN_FILE = "config.json"
 """File into which a run writes its options."""
 _OF_A_MODEL = ("model_type", "architectures")
-"""Keys of the ``config.json`` of a model, which the folder of a cold start also has."""
+"""Keys of a model's ``config.json``. The folder of a cold start also contains such a file."""
 _ABOUT = ("name", "summary", "paper", "source", "checked")
 _OF_ONE_RUN = ("output_dir", "resume", "overwrite")
 

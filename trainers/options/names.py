@@ -63,7 +63,7 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
 
     Args:
         options: Groups as mappings, options by their short names, or both.
-        groups: The names of the options in each group; those of ``TrainConfig`` by default.
+        groups: The names of the options in each group; by default the names in ``TrainConfig``.
 
     Returns:
         A mapping for each group with options. Values, including text, are unchanged.

@@ -199,7 +199,7 @@ def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Pa
 
 
 def typed_part(slot: str, part: Part) -> Part:
-    """Return a part with typed and checked options, and defaults for the others.
+    """Return a part with its options typed and checked, and with defaults for the options that are not set.
 
     Args:
         slot: The field of ``parts`` that names the part.
@@ -245,7 +245,7 @@ def _dotted(slot: str, part: Part) -> str:
 
 
 def _filled(part: Part, config: TrainConfig) -> Part:
-    """Fill in, from the options of the run, those that the part declares with ``FromRun`` and the user did not set."""
+    """Fill in a part's unset options that it declares with ``FromRun``, from the options of the run."""
     options = dict(part.options)
     for name, source in _sources(part).items():
         options[name] = attrgetter(source)(config)

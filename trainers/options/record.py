@@ -53,7 +53,7 @@ def _recorded(wrappers: str | list[Any]) -> list[str]:
 def code_name(made_by: Any) -> str:
     """Return the name under which a file stores a class or function.
 
-    It is ``module:Name`` if that can be imported, otherwise the bare name, such as that of a class in ``__main__``.
+    The name is ``module:Name`` if this can be imported, otherwise ``Name`` alone, such as for a class in ``__main__``.
     """
     name = getattr(made_by, "__qualname__", type(made_by).__qualname__)
     module = getattr(made_by, "__module__", "")

@@ -2,7 +2,7 @@
 
 A kind of stage is a class (usually a frozen dataclass) in a module of ``stages``, registered in ``STAGES``. The fields
 of the class are the stage's options. Not covered: the file format of a pipeline (``file``), the order of its stages
-(``plan``), and the decision which stages to run (``run``).
+(``plan``), and the choice of the stages to run (``run``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether the output may be missing or change unless another stage uses it. If false, it must always
-            exist and stay unchanged.
+        if_taken: Whether the output is needed only if another stage uses it. If a needed output is missing or has
+            changed, the stage runs again.
     """
 
     kind: str

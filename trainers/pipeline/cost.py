@@ -58,7 +58,8 @@ class CostInputs:
 
     Attributes:
         machine: The machine that runs the stage.
-        model: The external model from which the stage's model was ultimately trained; empty if there is none.
+        model: The model from outside the pipeline from which the stage's model was trained, directly or in several
+            stages; empty if there is none.
         counts: Number of problems or traces in each input of the stage, by the name of the option, if known.
     """
 

@@ -1,6 +1,6 @@
 """Compute digests of a stage's inputs and of files that its options name, and describe changes since its last run.
 
-Not covered: how the content is read (``digests``), and what follows from a change (``run``).
+Not covered: reading the content (``digests``), and running a stage again after a change (``run``).
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def contents_of(stage: Stage, find: Callable[[str], Path | None], digests: Diges
 
 
 def changes(made: Made, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Describe the changes in a stage's options and inputs.
+    """Describe the changes in a step's options and inputs since its last run.
 
     Args:
-        made: The step, with its stage and its resolved inputs.
-        before: The recorded options and inputs of its last run.
-        after: Its present options and inputs, in the same form.
+        made: The step, with its stage object and its resolved inputs.
+        before: The recorded options and inputs of the step's last run.
+        after: The step's present options and inputs, in the same form.
     """
     inputs = before.get("inputs", {})
     for option, given in made.given.items():

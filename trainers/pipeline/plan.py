@@ -78,7 +78,7 @@ class ResolvedInput:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A step, and the stage object that runs it, in whose options references to other stages are resolved.
+    """A step, and the stage object that runs it; references to other stages in its options are resolved.
 
     Attributes:
         step: The execution of the stage for which the stage object was made.
@@ -169,9 +169,9 @@ class PipelinePlan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """Return the external model from which the model in the input ``option`` of a stage was ultimately trained.
+        """Return the model from outside the pipeline from which a stage's input ``option``, a model, was trained.
 
-        The result is empty if there is none.
+        Training may have taken several stages. The result is empty if there is no such model.
         """
         for one in made.given.get(option, ()):
             if not one.step:
@@ -292,8 +292,10 @@ def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[in
 
     Args:
         plan: The plan of the whole pipeline.
-        begin: The first stage to run (its first round, if it is repeated); ``None`` for the first stage of the plan.
-        until: The last stage to run (its last round, if it is repeated); ``None`` for the last stage of the plan.
+        begin: Name of the first stage to run (its first round, if it is repeated) or id of the first step; ``None`` for
+            the first step of the plan.
+        until: Name of the last stage to run (its last round, if it is repeated) or id of the last step; ``None`` for
+            the last step of the plan.
 
     Raises:
         ConfigurationError: A stage does not exist, or ``begin`` comes after ``until``.
@@ -301,8 +303,8 @@ def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[in
     first, last = _place(plan, begin, 0, 0, "from"), _place(plan, until, len(plan.steps) - 1, -1, "until")
     if first > last:
         raise ConfigurationError(
-            f"No stage is selected, because the first stage {begin!r} comes after the last stage {until!r}: "
-            "exchange them.",
+            f"No stage is selected, because the stage to start from, {begin!r}, comes after the stage to end with, "
+            f"{until!r}: exchange the two.",
             option="until",
         )
     return first, last

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_S, MOST_S = 15.0, 120.0
-"""Seconds before a stage's first line of progress, and the maximum of the interval, which doubles after each line."""
+"""Seconds until a stage's first line of progress; and maximum of the interval, which doubles after each line."""
 
 
 @dataclass(frozen=True, slots=True)

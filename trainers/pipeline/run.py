@@ -77,7 +77,7 @@ class PipelineRun:
         """Read the folder.
 
         Raises:
-            ConfigurationError: The folder contains a run of another kind.
+            ConfigurationError: The folder contains a run that is not a pipeline.
         """
         folder = self.plan.folder
         _check_folder(folder)
@@ -145,7 +145,7 @@ class PipelineRun:
         """Return the current digest of each output that must exist; the digest of a missing output is ``None``.
 
         Args:
-            made: The step, with its stage.
+            made: The step, with its stage object.
             sync: Whether to wait until the outputs are on disk.
         """
         return {
@@ -299,7 +299,7 @@ def _run_step(
 
 
 def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
-    """Return a ``TimedStep`` for every step that is not skipped, by id; their stages must have been created."""
+    """Return a ``TimedStep`` for every step that is not skipped, by id; all stages must have been created."""
     steps = [run.plan.made[step.id] for step in run.plan.steps if step.id not in run.skipped]
     found = {}
     for made, cost in zip(steps, costs_of(run.plan, steps), strict=True):

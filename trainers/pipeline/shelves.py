@@ -1,4 +1,4 @@
-"""``Shelved``: options of stages that load data sets pinned by a lock file, and their ``Shelf``, which loads these."""
+"""``Shelved``: the options with which a stage locates its data sets and pins their revisions in a lock file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Shelved:
     Attributes:
         lock: The lock file, which names the revision and the checksum of every source; each load is compared with it,
             and the first load fills in unknown values. ``None`` disables the comparison.
-        hub_folder: A folder of copies of data sets of the Hub; ``None`` for the cache of the Hub's libraries.
+        hub_folder: A folder with copies of the Hub's data sets; ``None`` for the cache of the Hub's libraries.
         download: Whether to download missing data sets.
     """
 
@@ -38,7 +38,7 @@ class Shelved:
 
     @contextmanager
     def shelf(self, work: Work) -> Iterator[Shelf]:
-        """Yield a loader of data sets; at the end, add the revisions and checksums that the lock file lacked to it.
+        """Yield a loader of data sets; at the end, add missing revisions and checksums to the lock file.
 
         Args:
             work: The context of the stage.

@@ -1,7 +1,7 @@
 """``Architecture``: the sizes of a causal transformer, and its number of parameters, cache bytes and operations.
 
-Covered: the decoders of Qwen2, Qwen3 and Llama, dense or with experts, by a name of ``MODELS`` or from a folder with a
-``config.json``. Not covered: sliding windows, recurrent layers, latent attention, encoders.
+Covered: the dense decoders of Qwen2, Qwen3, Llama and Mistral, and Qwen3 with experts, by a name of ``MODELS`` or from
+a folder with a ``config.json``. Not covered: sliding windows, recurrent layers, latent attention, encoders.
 """
 
 from __future__ import annotations

@@ -70,13 +70,13 @@ SOURCES = {
     "train_share": "fitted to the difference between 16K and 65K tokens in prime-rl's figures for Qwen3-4B on 8 H100",
     "train_share_experts": "fitted to the training time published by miles for 8 MI300X",
     "pass_s": "fitted to the figures published by prime-rl for Qwen3-0.6B on one H100",
-    "sharding_gb_s": "fitted to the figures published by prime-rl for Qwen3-4B on 8 H100; contains the optimizer",
+    "sharding_gb_s": "fitted to prime-rl's figures for Qwen3-4B on 8 H100; includes the time of the optimizer",
     "decode_step_s": "assumed; as in benchmarks/scheduler_sim.py",
     "handover_gb_s": "fitted to the weight sync time published by miles for 8 MI300X",
     "network_gb_s": "assumed: one port of 100 Gbit/s at the sending machine or the file server",
     "host_gb_s": "assumed: less than half of a PCIe 5.0 link of 16 lanes, which every device of a machine uses at once",
     "devices_per_node": "the number in common machines with these accelerators",
     "trained_share": "an upper bound: every row is trained on",
-    "other_share": "none; for 8 MI300X, miles published 0.38, including log-probabilities and waking of engines",
+    "other_share": "assumed; for 8 MI300X, miles published 0.38, including log-probabilities and waking of engines",
 }
 """The source of each default."""

@@ -28,7 +28,7 @@ class Device:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether training runs as on accelerators: in bfloat16, and with a head that keeps one tile of logits."""
+        """Whether this is an accelerator; training then by default uses bfloat16, recomputation and a fused head."""
         return self.operations is not None
 
 

@@ -32,7 +32,8 @@ class Placement:
         usable: Usable bytes of a device.
         engine_weights: Bytes of weights on a serving device.
         cache_tokens: Number of tokens that fit into the cache of one engine.
-        offloaded: Bytes of the optimizer's state that each device copies to host memory before a rollout, and back.
+        offloaded: Bytes of the optimizer's state that each device copies to host memory before a rollout, and back
+            after it.
         lacking: The reason why the run does not fit; empty if it fits.
     """
 
@@ -64,7 +65,7 @@ def placements(
     serve: int | None = None,
     tensor_parallel: int | None = None,
 ) -> Iterator[Placement]:
-    """Return all relevant placements, including those that do not fit.
+    """Yield the placements to compare, including those that do not fit.
 
     Args:
         model: Sizes of the model.

@@ -40,12 +40,12 @@ class Published:
 MILES = "LMSYS blog, 2026-03-17: miles, Qwen3-30B-A3B on 8 MI300X, 32 x 8 episodes of at most 8K tokens"
 RSTAR2 = "arXiv 2508.20722: 510 steps in one week on 64 MI300X, Qwen3-14B, 512 x 32 episodes"
 STAGES = ((300, 2500, 8192), (85, 5000, 12_288), (125, 7000, 12_288))
-"""Steps, mean tokens and budget of the stages of rStar2-Agent. The means are the middles of the ranges 1K to 4K, 4K to
-6K and 6K to 8K (section 5.1)."""
+"""For each stage of rStar2-Agent: number of steps, mean tokens and token budget of an episode. The means are the
+middles of the ranges 1K to 4K, 4K to 6K and 6K to 8K (section 5.1)."""
 MILES_TOKENS = 5800
-"""Mean number of tokens of an episode in the published run of miles (RL framework). The number follows from 152.8 s at
-1.1 to 1.3 thousand tokens per second on each of 8 devices for 256 episodes, and equally from 95.3 s of training at 15
-to 16 thousand tokens per second."""
+"""Mean number of tokens of an episode in the published run of miles (RL framework). The number follows from the rollout
+of 256 episodes, 152.8 s at 1.1 to 1.3 thousand tokens per second on each of 8 devices, and also from the training,
+95.3 s at 15 to 16 thousand tokens per second."""
 
 
 PRIME = "prime-rl, benchmarks/baselines of 2026-01-15: full weights, recomputation, two passes"
@@ -85,7 +85,7 @@ def prime_seconds(name: str, count: int, row: int) -> float:
     Args:
         name: Name of the model in ``MODELS``.
         count: Number of devices.
-        row: Tokens of a row; each row is a forward and backward pass of its own.
+        row: Tokens of a row; each row is computed in a separate forward and backward pass.
     """
     work = Workload(groups=2 * count, played=1, trained=1, budget=row, tokens_per_device=row, in_flight=1)
     assume = Assumptions(mean_tokens=row, prompt_tokens=1, spread=1e-6)

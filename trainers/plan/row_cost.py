@@ -15,17 +15,17 @@ from itertools import pairwise
 import numpy as np
 
 Chunk = tuple[int, int, int]
-"""Chunk of a row's new tokens in a tree: index of the row, first query, and end of the queries and keys."""
+"""Chunk of a row's new tokens in a tree: index of the row, first query, and position after the last query and key."""
 
 _CHUNK = 256
 """Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
 _CALL = 2**23
 """Largest number of pairs of a query and a key in one attention call with several chunks, which bounds its mask."""
 _WASTE = 1.15
-"""Largest padded size of an attention call, relative to the sizes of its chunks."""
+"""Largest padded size of an attention call, relative to the total size of its chunks."""
 _PAIR = 0.25
-"""Cost of a query-key pair: ``_PAIR / hidden`` tokens. By number of operations it is 1/6, but attention is slower than
-the products of weights."""
+"""Cost of a query-key pair: ``_PAIR / hidden`` tokens. By the number of operations, ``_PAIR`` would be 1/6, but
+attention is slower than matrix products with weights."""
 OVERHEAD = 1.1
 """Cost of a tree relative to separate rows with as many tokens and pairs; a tree also copies keys and queries."""
 _MASK = 1.5
@@ -36,8 +36,8 @@ _MASK = 1.5
 class RowCost:
     """Estimates the time and memory of a training pass as a number of tokens in separate rows that cost the same.
 
-    A layer keeps about 6 vectors of the model's width, 2 of the width of its queries, and 4 of the width of its
-    feed-forward part for each token of its backward pass; see ``training_memory``.
+    For the backward pass, a layer keeps for each token about 6 vectors of the model's width, 2 of the width of its
+    queries, and 4 of the width of its feed-forward part; see ``training_memory``.
 
     Attributes:
         hidden: Width of the layers.

@@ -22,7 +22,7 @@ class StepTime:
         rollout: Seconds from the start of the episodes to the end of the longest one.
         train: Seconds of the forward and backward passes.
         handover: Seconds of the weight sync to the engines.
-        offload: Seconds in which the optimizer's state moves to host memory and back, evaluations included.
+        offload: Seconds in which the optimizer's state moves to host memory and back, for rollouts and evaluations.
         evaluation: Seconds of evaluations, spread over the steps between them.
         other: Other seconds, from ``Assumptions.other_share``.
         overlapped: Whether rollout and training run in parallel.

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..losses.base import needs_of
 from ..options.config import TrainConfig
+from ..options.parts import make_parts
 from .assumptions import Assumptions
 from .device import GIB, Device
 
@@ -28,12 +30,12 @@ class Workload:
         tokens_per_device: Maximum number of tokens of one forward and backward pass.
         in_flight: Maximum number of concurrent episodes of one training process.
         updates: Number of optimizer passes over a rollout.
-        minibatches: Number of optimizer steps of such a pass.
+        minibatches: Number of optimizer steps in one pass over a rollout.
         lora_rank: Rank of the adapters; 0 trains all weights.
         recompute: Whether layers are recomputed; ``None`` if it depends on the device.
         dtype: Precision of the computation.
         sharding: The sharding of the processes; ``None`` if several processes shard by default (``rstar2 launch``).
-        reference: Whether a term of the loss needs the reference model.
+        reference: Whether a term of the loss, such as ``kl``, needs the reference model.
         max_staleness: Maximum number of rollouts that are trained on between the generation of a turn and the first
             update on that turn.
         share_prefixes: Whether the prompt of a group is computed once for the rows of a pass.
@@ -72,8 +74,14 @@ class Workload:
 
     @classmethod
     def of(cls, config: TrainConfig) -> Workload:
-        """Return the workload of a run with the given options."""
+        """Return the workload of a run with the given options.
+
+        Raises:
+            UnknownNameError: The name of a part is unknown.
+            ConfigurationError: A part does not accept its options; see ``make_parts``.
+        """
         rollout, optim, model, held_out = config.rollout, config.optim, config.model, config.eval
+        parts = make_parts(config, shares_weights=False)
         return cls(
             groups=rollout.problems_per_step,
             played=rollout.group_size * rollout.oversample,
@@ -87,7 +95,7 @@ class Workload:
             recompute=model.gradient_checkpointing,
             dtype=model.dtype,
             sharding=getattr(config.run, "sharding", None),
-            reference=any(getattr(term, "name", "") == "kl" for term in config.parts.loss),
+            reference="reference" in needs_of(parts.terms, parts.correction),
             max_staleness=int(getattr(rollout, "max_staleness", 0)),
             share_prefixes=optim.share_prefixes and model.attn_implementation in (None, "sdpa"),
             engine_options=dict(rollout.engine_options) if rollout.engine == "vllm" else {},

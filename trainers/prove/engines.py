@@ -23,13 +23,13 @@ _SHORT = 16
 
 
 def engine(model: str | None) -> PartFinding:
-    """Generate turns with the trainer's module, and compare log-probabilities with the trainer; see ``run_part``."""
+    """Test the engine that generates with the trainer's own model; see ``run_part``."""
     policy = _policy(model)
     return _played("engine", TransformersEngine(policy, max_rows=scale().rows), policy, None)
 
 
 def vllm(model: str | None) -> PartFinding:
-    """Generate turns with vLLM in this process, and pass new weights to it in memory; see ``run_part``."""
+    """Test vLLM in this process, which receives new weights in memory; see ``run_part``."""
     policy = _policy(model)
     sizes = scale()
     options: dict[str, Any] = {"dtype": str(precision()).removeprefix("torch."), "max_model_len": 64 + 2 * sizes.turn}

@@ -13,7 +13,7 @@ from .findings import PartFinding, ProofFigure, judged
 from .scale import device, known_device, precision, scale
 
 _LIMITS = {torch.float32: 2e-3, torch.bfloat16: 2e-2}
-"""Largest relative error of a kernel, by the precision of its inputs. float32 allows for TF32."""
+"""Largest allowed relative error of a kernel, by the precision of its inputs. The limit for float32 allows for TF32."""
 
 
 def kernels(model: str | None) -> PartFinding:

@@ -1,4 +1,4 @@
-"""``ProofScale``: sizes of the matrices, model and training in a proof, and the model itself."""
+"""``ProofScale``: sizes of the multiplied matrices, the model and the training in a proof, and the model itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..plan.device import DEVICES, Device
 
 @dataclass(frozen=True, slots=True)
 class ProofScale:
-    """Sizes of the matrices, the model and the training in a proof.
+    """Sizes of the multiplied matrices, the model and the training in a proof.
 
     Attributes:
         side: Rows and columns of the matrices whose products are measured.

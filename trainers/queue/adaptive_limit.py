@@ -1,4 +1,4 @@
-"""``Adaptive``: sets the number of concurrent episodes of a run from the load of the engines' caches."""
+"""``Adaptive``: sets the number of concurrent episodes of a run from the load of the engines' KV caches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def adaptive(engine: Engine, name: str, *, longest: int, most: int, processes: i
         processes: Number of processes.
 
     Raises:
-        ConfigurationError: The engine does not report the load of its cache.
+        ConfigurationError: The engine does not report the load of its KV cache.
     """
     loads = loads_of(engine)
     if loads is None:

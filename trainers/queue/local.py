@@ -1,8 +1,8 @@
 """``LocalQueue``: the queue of episodes of one process; the module ``shared`` extends it to several processes.
 
-An episode waits at the desk until there is room, is played in a separate task, and is then delivered to the caller of
-``play``. ``LocalRound`` calls its own methods for these steps; ``shared.SharedRound`` sends the calls to other
-processes.
+An episode waits in the queue (``Desk``) until there is room, is played in a separate task, and is then delivered to the
+caller of ``play``. ``LocalRound`` calls its own methods for these steps; ``shared.SharedRound`` sends the calls to
+other processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PlayResult = Episode | Unfinished | BaseException
 """The result of a request: an episode, a part of an episode, or the error that playing it raised."""
 
 LimitSource = Callable[[Desk], AsyncIterator[int]]
-"""Yields the number of episodes that may be played at the same time; yields updates until the round ends."""
+"""Function that yields the maximum number of concurrent episodes: first the initial one, later updates of it."""
 
 
 class LocalQueue:
@@ -104,7 +104,7 @@ class LocalRound:
         return Unfinished(played.begun or request.begun) if isinstance(played, Unfinished) else played
 
     def group_ended(self) -> None:
-        """Report that all episodes of a group of this process have ended."""
+        """Report that a group of this process needs no further episodes."""
         if self._groups is not None:
             self._call(0, self._count_group)
 
@@ -176,7 +176,7 @@ class LocalRound:
         for task in self._tasks.values():
             task.cancel()
 
-    # Calls to the desk, which is in the first process.
+    # Calls to the queue (``Desk``), which the first process holds.
 
     def _offer(self, key: RequestKey) -> None:
         """Queue an episode."""

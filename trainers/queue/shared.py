@@ -1,8 +1,8 @@
 """``SharedQueue``: one queue for all processes of a run, so that a process with room plays the episodes of others.
 
-Every process runs the rollout part on its own groups. Each episode that the part requests waits at the desk of the
-first process until some process has room for it; its result returns to the process that requested it. A round ends in
-all processes together, when the parts of all processes have returned.
+Every process runs the rollout part on its own groups. Each episode that the part requests waits in the queue, which the
+first process holds, until some process has room for it; its result returns to the process that requested it. A round
+ends in all processes together, when the parts of all processes have returned.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from rstar2_env.core.errors import ConfigurationError
 from ..ranks import Ranks
 
 MessageHandler = Callable[[int, Any], None]
-"""Called with the sender's number and the message."""
+"""Function that is called with the sender's rank and the message."""
 
 
 class Gone:

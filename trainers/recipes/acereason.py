@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 ACEREASON = Recipe(
     name="acereason",
-    summary="AceReason: one domain after the other, on policy, with growing token budgets",
+    summary="AceReason: on-policy training on one domain after the other, with growing token budgets",
     paper="arXiv 2505.16400",
     source="the abstract of arXiv 2505.16400v2, and the objective as a review at www.themoonlight.io quotes it; "
     "no released training code was found on 2026-11-30",

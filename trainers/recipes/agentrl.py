@@ -2,9 +2,9 @@
 
 The ratio of a token uses the log-probability under the weights that sampled it, old or new. ``--set
 parts.rollout.stale=mask`` excludes turns of older weights from the loss. The reward of an episode that does not end by
-itself, for example because it reaches a limit, is reduced by 0.2. Use it for mixtures of environments with several
-turns. The paper's asynchronous rollouts are ``rollout.max_staleness`` with servers. The paper states neither the clip
-range nor the share of turns from older weights: both are this package's choices.
+itself, for example because it reaches a limit, is reduced by 0.2. Use this recipe for mixtures of environments with
+several turns. For the paper's asynchronous rollouts, use servers and ``rollout.max_staleness``. The paper states
+neither the clip range nor the share of turns from older weights: both are this package's choices.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,11 +1,11 @@
 """``arpo``: branches episodes after tool calls at which the policy was uncertain (ARPO, arXiv 2507.19849).
 
 Each problem has 16 episodes, of which 8 are played from the start. A rollout has 128 problems in 8 optimizer steps;
-there is no KL term. The reward is Tool-Star's: -1 for a broken format, else the score of the answer, plus 0.1 if two
-different tools were used. Tokens that branches share are trained on with the advantage of each branch (soft
-attribution); ``--set advantage.attribution=hard`` uses the mean of these advantages. The paper branches if the entropy
-rises after a tool's answer; the released code branches at random, with a probability from the entropy before the
-answer: ``--set parts.rollout=entropy_branching:decide=draw,of=before``.
+there is no KL term. The reward is Tool-Star's: -1 for a broken format, else the score of the answer, plus 0.1 if this
+score is positive and two different tools were used. Tokens that branches share are trained on with the advantage of
+each branch (soft attribution); ``--set advantage.attribution=hard`` uses the mean of these advantages. The paper
+branches if the entropy rises after a tool's answer; the released code branches at random, with a probability that
+depends on the entropy before that answer: ``--set parts.rollout=entropy_branching:decide=draw,of=before``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,9 +1,10 @@
 """``clip_cov``: excludes some of the tokens that lower the entropy most (Clip-Cov, arXiv 2505.22617).
 
-Tokens are drawn from those whose covariance of log-probability and advantage is between 1 and 5, and excluded from the
-loss; their number is 0.02 % of all tokens. Ratios are clipped only above 2, as in the authors' script. The loss is a
-mean over tokens, without a KL term. Each step needs one more forward pass. Groups whose answers are all right or all
-wrong are replaced, in at most nine further rounds, and the groups of a rollout are divided into eight optimizer steps.
+Tokens whose covariance of log-probability and advantage is between 1 and 5 are candidates. A random choice of
+candidates, as many as 0.02 % of all tokens, is excluded from the loss. Ratios are clipped only above 2, as in the
+authors' script. The loss is a mean over tokens, without a KL term. Each step needs one more forward pass. Groups whose
+answers are all right or all wrong are replaced, in at most nine further rounds, and the groups of a rollout are divided
+into eight optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe

@@ -14,8 +14,8 @@ CLIP_DELTA = Recipe(
     name="clip_delta",
     summary="Clip and Delta: bounded scores of the steps in addition to the outcome; repeated steps earn nothing",
     paper="arXiv 2410.15115",
-    source="the abstract of arXiv 2410.15115, and its reviews on OpenReview: both bounds, and steps that are "
-    "rewarded separately; the weight of the steps and eta are in none of them, and no released code was found "
+    source="the abstract of arXiv 2410.15115, and its reviews on OpenReview: both bounds, and the separate "
+    "reward of steps; none of these texts states the weight of the steps or eta, and no released code was found "
     "on 2026-11-30",
     checked="2026-11-28",
     reward=("outcome", "process:bound=both,credit=turns"),

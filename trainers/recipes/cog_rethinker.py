@@ -1,10 +1,10 @@
 """``cog_rethinker``: DAPO with hints for problems that no episode solves (Cog-Rethinker, arXiv 2510.15979).
 
 The policy is asked to decompose an unsolved problem, with solved problems as examples, and then to reflect on wrong
-answers.
-Right answers that were found with help are trained on by supervision, with only the question as the prompt (``sft``);
-the group itself is rejected, as in DAPO. Only a right answer earns a reward; DAPO's penalty on length is not used.
-``loss.sft.coef`` is the paper's lambda. Its value and the number of refill rounds are this package's choices.
+answers. Right answers that were found with help are trained on by supervision, with only the question as the prompt
+(``sft``); the group itself is rejected, as in DAPO. Only a right answer earns a reward; DAPO's penalty on length is not
+used. ``loss.sft.coef`` is the paper's lambda. The value of lambda and the number of refill rounds are this package's
+choices.
 """
 
 from ..base import TRAINERS, Recipe
@@ -14,8 +14,8 @@ COG_RETHINKER = Recipe(
     summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without these hints",
     paper="arXiv 2510.15979",
     source="the abstract of arXiv 2510.15979, and its reviews on OpenReview: the stages, DAPO with a supervised term, "
-    "and the binary reward; lambda and the training details are in none of them, and no released code was found on "
-    "2026-11-30",
+    "and the binary reward; none of these texts states lambda or the training details, and no released code was "
+    "found on 2026-11-30",
     checked="2026-11-28",
     rollout="decompose",
     selector="all:reject_equal=true,equal=correct",

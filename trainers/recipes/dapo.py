@@ -1,10 +1,10 @@
 """``dapo``: clip-higher, dynamic sampling, token-level mean, soft penalty on overlong answers (DAPO, arXiv 2503.14476).
 
 Groups whose answers are all right or all wrong are replaced, in at most nine further rounds, as in the released code;
-after that, the step trains on the groups that were found. The penalty grows over the last fifth of
+after that, the step trains on the groups that were found. The penalty on overlong answers grows over the last fifth of
 ``max_episode_tokens``. There is no KL term. A rollout has 16 optimizer steps, as in the paper (512 problems in
 minibatches of 32); with fewer than 16 problems per step, a rollout has one optimizer step per problem, and the run
-reports this number at its start. The released code also bounds the loss of negative advantages: ``--set
+reports this number at its start. To bound the loss of negative advantages too, as in the released code: ``--set
 loss.ppo_clip.dual=10``.
 """
 

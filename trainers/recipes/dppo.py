@@ -1,9 +1,9 @@
 """``dppo``: a trust region on probabilities instead of their ratio (DPPO, arXiv 2602.04879).
 
 A token is excluded from the loss if its probability has moved by more than 0.15 from the engine's probability, in the
-direction of its advantage. ``--set loss.dppo.divergence=kl`` uses the binary divergence with the bound 0.05. The loss
-of an answer is divided by a constant, and there is no KL term. The groups of a rollout are divided into eight optimizer
-steps. The loss and the number of steps are as in verl's script.
+direction of its advantage. ``--set loss.dppo.divergence=kl`` uses the binary KL divergence with the bound 0.05. The
+loss of an answer is divided by a constant, and there is no KL term. The groups of a rollout are divided into eight
+optimizer steps. The loss and the number of steps are as in verl's script.
 """
 
 from ..base import TRAINERS, Recipe

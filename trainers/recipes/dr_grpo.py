@@ -2,8 +2,8 @@
 
 GRPO divides the advantage by the group's standard deviation, which favours problems that are nearly always or never
 solved, and the loss by the length of each answer, which favours long wrong answers. Here, the advantage is not divided
-by the deviation; the loss is divided by a constant, the token budget of an episode. Ratios are clipped at 0.2 on both
-sides; there is no KL term.
+by the deviation; the loss is divided by a constant, the token budget of an episode. Ratios are clipped to the range
+from 0.8 to 1.2; there is no KL term.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,8 @@
 """``dump``: GRPO on a mixture of problems; a bandit learns the share of each kind (DUMP, arXiv 2504.09710).
 
 The problems must have several kinds: a mixture, or a file with a field that names the kind (``sampler.by``). Kinds with
-larger advantages are drawn more often. As in the authors' script, ratios are clipped at 0.2, the KL term has the weight
-1e-3, and a rollout has four optimizer steps.
+larger advantages are drawn more often. As in the authors' script, ratios are clipped to the range from 0.8 to 1.2, the
+KL term has the weight 1e-3, and a rollout has four optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,10 +1,10 @@
 """``echo``: GRPO with a cross-entropy term on the results of tool calls (ECHO, arXiv 2605.24517).
 
 Every rollout contains results of tool calls, so groups with equal rewards, which have no gradient in GRPO, are kept.
-Both losses are means over each episode, the weight of the cross-entropy is 0.05, and there is no KL term. The paper
-uses 0.02 after supervised training, and finds that the policy degrades from 0.1 on. The paper does not count warnings
-about the format of a call as results of tool calls; this recipe does. ``--set loss.echo.tools=false`` also trains on
-the observations of games and puzzles.
+The policy loss and the cross-entropy are means over each episode, the weight of the cross-entropy is 0.05, and there is
+no KL term. After supervised training, the paper uses the weight 0.02; according to the paper, weights of 0.1 or more
+degrade the policy. The paper does not count warnings about the format of a call as results of tool calls; this recipe
+does. ``--set loss.echo.tools=false`` also trains on the observations of games and puzzles.
 """
 
 from ..base import TRAINERS, Recipe

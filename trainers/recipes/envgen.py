@@ -2,8 +2,9 @@
 
 The problems must have several kinds, one for each skill: a mixture, or a file with a field that names the kind
 (``sampler.by``); their shares are adapted. To generate configurations, as in the paper, name the options of the world
-to vary: ``--set sampler=generated_worlds --set 'sampler.vary={"numbers": [2, 3, 4]}'``. A rule chooses the values, or a
-language model if ``sampler.designer`` names one. In the paper, PPO trains the policy; here, GRPO does.
+to vary: ``--set sampler=generated_worlds --set 'sampler.vary={"numbers": [2, 3, 4]}'``. A rule, or a language model if
+``sampler.designer`` names one, chooses the values of these options. In the paper, PPO trains the policy; here, GRPO
+does.
 """
 
 from ..base import TRAINERS, Recipe

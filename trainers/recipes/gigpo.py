@@ -1,7 +1,7 @@
 """``gigpo``: compares episodes within their group, and turns that start in the same state (GiGPO, arXiv 2505.10978).
 
-Use it for environments with many turns in which states recur. The groups have 8 episodes, and the KL term has the
-weight 0.01, as in the paper. Groups with equal rewards are kept, since their turns may differ.
+Use this recipe for environments with many turns in which states recur. The groups have 8 episodes, and the KL term has
+the weight 0.01, as in the paper. Groups with equal rewards are kept, since their turns may differ.
 """
 
 from ..base import TRAINERS, Recipe

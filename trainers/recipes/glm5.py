@@ -1,9 +1,9 @@
 """``glm5``: importance sampling against the engine, with a two-sided bound on the ratio (GLM-5, arXiv 2602.15763).
 
-Use it for rollouts that run ahead of the optimizer. The ratio is the policy's probability divided by the engine's
-probability; a token whose ratio is outside (0.5, 2) is excluded from the loss. The advantage is the reward minus the
-group's mean. The loss is a mean over tokens, without a KL term. The groups of a rollout are divided into four optimizer
-steps. The report does not state the bounds; these come from the authors' script for GLM-5.2.
+Use this recipe for rollouts that run ahead of the optimizer. The ratio is the policy's probability divided by the
+engine's probability; a token whose ratio is outside (0.5, 2) is excluded from the loss. The advantage is the reward
+minus the group's mean. The loss is a mean over tokens, without a KL term. The groups of a rollout are divided into four
+optimizer steps. The GLM-5 report does not state the bounds; the values come from the authors' script for GLM-5.2.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,8 @@
 """``gmpo``: uses the geometric mean of the tokens' ratios (GMPO, arXiv 2507.20673).
 
-Log-ratios are clipped per token at 0.4, on the side given by the sign of the advantage, and averaged over the answer.
-Every answer has the same weight; there is no KL term. The groups of a rollout are divided into eight optimizer steps,
-as in the authors' script; in a single step all ratios would be 1.
+The log-ratio of each token is clipped, to at most 0.4 if the advantage is positive and to at least -0.4 otherwise; the
+clipped log-ratios are averaged over the answer. Every answer has the same weight; there is no KL term. The groups of a
+rollout are divided into eight optimizer steps, as in the authors' script; in a single step all ratios would be 1.
 """
 
 from ..base import TRAINERS, Recipe

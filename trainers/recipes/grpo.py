@@ -1,10 +1,10 @@
 """``grpo``: group-relative policy optimization in its original form (DeepSeekMath, arXiv 2402.03300, section 4.1).
 
-The loss of an answer is the mean over its tokens, every answer has the same weight, ratios are clipped at 0.2 on both
-sides, and a KL term with the weight 0.04 keeps the policy near the initial model. Groups with equal rewards are kept,
-since the KL term acts on them. A rollout has one optimizer step, as in the paper (64 answers per problem, 1,024 answers
-per step); the paper does not state the clip. The form that most frameworks use today, without a KL term, is
-``grpo_clip_higher``.
+The loss of an answer is the mean over its tokens, every answer has the same weight, ratios are clipped to the range
+from 0.8 to 1.2, and a KL term with the weight 0.04 keeps the policy near the initial model. Groups with equal rewards
+are kept, since the KL term acts on them. A rollout has one optimizer step, as in the paper (64 answers per problem,
+1,024 answers per step); the paper does not state the clip. The form that most frameworks use today, without a KL term,
+is ``grpo_clip_higher``.
 """
 
 from ..base import TRAINERS, Recipe

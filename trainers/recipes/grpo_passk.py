@@ -1,7 +1,8 @@
 """``grpo_passk``: trains for the best reward of a group (arXiv 2503.19595; verl's ``grpo_passk``).
 
 Only the best episode of a group has an advantage: its reward minus the second-best reward. ``--set advantage.k=4`` uses
-the best of 4 episodes instead, and ``--set advantage.normalize=true`` divides by the group's deviation, as verl does.
+the best of 4 episodes instead of the group's best, and ``--set advantage.normalize=true`` divides by the group's
+deviation, as verl does.
 """
 
 from ..base import TRAINERS, Recipe

@@ -2,9 +2,9 @@
 
 Twice as many episodes are played as are trained on. From each group, failures are drawn uniformly; successes are drawn
 with a preference for few tool errors and a clean answer format. A right answer that was reached through failing calls
-is therefore reinforced less often. The reward depends only on the answer. The loss is a mean over tokens, clipped at
-0.2 and 0.28, without a KL term. ``selector.mode=rank`` selects as the released code does. ``rollout.refill`` replaces
-groups whose answers are all right or all wrong.
+is therefore reinforced less often. The reward depends only on the answer. Ratios are clipped to the range from 0.8 to
+1.28; the loss is a mean over tokens, without a KL term. ``selector.mode=rank`` selects as the released code does.
+``rollout.refill`` replaces groups whose answers are all right or all wrong.
 """
 
 from ..base import TRAINERS, Recipe

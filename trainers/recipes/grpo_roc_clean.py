@@ -1,9 +1,9 @@
 """``grpo_roc_clean``: GRPO-RoC (arXiv 2508.20722) with a penalty on the tokens of turns whose calls fail.
 
-This recipe is our own, for policies that must stop making failing calls. Among the right episodes, those with the
-fewest defects are trained on (``roc`` by rank). In every selected episode, the advantage of a turn with a failed or
-malformed call is lowered by 1 (NeMo-RL's ``call_penalty``, but added to the advantage instead of replacing it). The
-reward is the environment's.
+This recipe is our own, for policies that must stop making failing calls. Among the right episodes of a group, the
+episodes with the fewest defects are trained on (``roc`` by rank). In every selected episode, the advantage of a turn
+with a failed or malformed call is lowered by 1 (NeMo-RL's ``call_penalty``, but added to the advantage instead of
+replacing it). The reward is the environment's.
 """
 
 from ..base import TRAINERS, Recipe

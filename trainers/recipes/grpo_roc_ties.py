@@ -1,7 +1,7 @@
 """``grpo_roc_ties``: GRPO-RoC (arXiv 2508.20722) that also trains on clean calls if every answer is right.
 
-This recipe is our own, for environments that the policy learns to solve. A group whose answers are all right is kept if
-the calls of its episodes differ in quality; its cleaner episodes get the higher advantage (``quality_ties``). All other
+This recipe is our own. It is for runs in which many groups come to have only right answers. Such a group is kept if the
+calls of its episodes differ in quality; its cleaner episodes get the higher advantage (``quality_ties``). All other
 groups are treated as in ``grpo_roc``.
 """
 

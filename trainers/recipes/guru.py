@@ -2,8 +2,8 @@
 
 GRPO on a mixture of sources (``rstar2/Mixture-v0``). The name of a problem's source selects its reward; a source
 without a route ends the run with an error. By default, the paper's six domains use the reward of their environments;
-``--set reward.router.routes='{"math": "return"}'`` changes the routes. As in the authors' script, ratios are clipped at
-0.2 on both sides, the loss is a mean over tokens without a KL term, and a rollout has eight optimizer steps.
+``--set reward.router.routes='{"math": "return"}'`` changes the routes. As in the authors' script, ratios are clipped to
+the range from 0.8 to 1.2, the loss is a mean over tokens without a KL term, and a rollout has eight optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe

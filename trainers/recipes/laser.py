@@ -1,8 +1,8 @@
 """``laser``: a bonus for right answers within a length that depends on the difficulty (LASER-D, arXiv 2505.15612).
 
 ``--set reward.laser.mode=fixed`` is LASER, with one length for all problems. ``mode=de`` is LASER-DE, which does not
-penalize long wrong answers. The temperature is 0.6, ratios are clipped at 0.2 and 0.28, the KL term has the weight
-1e-3, the entropy bonus is 0.001, and a rollout has two optimizer steps.
+penalize long wrong answers. The temperature is 0.6, ratios are clipped to the range from 0.8 to 1.28, the KL term has
+the weight 1e-3, the entropy bonus is 0.001, and a rollout has two optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe

@@ -2,7 +2,7 @@
 
 The advantage is the reward minus the group's mean, divided by the batch's standard deviation; the loss is a mean over
 tokens. The deviation is computed from the raw rewards, or with ``advantage.of=centred`` from the centred rewards; the
-paper allows both readings. Ratios are clipped at 0.2 on both sides; there is no KL term. The paper samples with
+paper allows both readings. Ratios are clipped to the range from 0.8 to 1.2; there is no KL term. The paper samples with
 temperature 0.99, ``top_p=0.99`` and ``top_k=100``.
 """
 
@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 LITE_PPO = Recipe(
     name="lite_ppo",
-    summary="Lite PPO: the group's mean, the batch's deviation, token-level mean",
+    summary="Lite PPO: rewards normalized by the group's mean and the batch's deviation, and a token-level mean",
     paper="arXiv 2508.08221",
     source="huggingface/trl@f2cd57710, docs/source/paper_index.md; alibaba/ROLL@8eb27cc2, docs_roll/docs/User "
     "Guides/Algorithms/LitePPO.md",

@@ -1,9 +1,9 @@
 """``luspo``: GSPO with the length of an answer as its weight (LUSPO, arXiv 2602.05261).
 
 In GSPO, the loss of an answer is a mean over its tokens, so each token of a long answer has a smaller gradient.
-Multiplying by the length removes this bias. Ratios are GSPO's; the bounds, 2e-3 and 2.5e-3, are the paper's (section
-5.1). The aggregation ``const_len:length=1`` is the sum over all tokens divided by the number of answers. The groups of
-a rollout are divided into four optimizer steps.
+Multiplying the loss by the answer's length removes this bias. Ratios are GSPO's; the bounds, 2e-3 and 2.5e-3, are the
+paper's (section 5.1). The aggregation ``const_len:length=1`` is the sum over all tokens divided by the number of
+answers. The groups of a rollout are divided into four optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe

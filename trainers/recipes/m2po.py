@@ -2,8 +2,8 @@
 
 Tokens with the largest log-ratios are excluded until the mean of the squared log-ratios is below 0.04; nothing is
 clipped. The loss is a mean over tokens, without a KL term. Each step needs one more forward pass. The groups of a
-rollout are divided into four optimizer steps; the paper trains on rollouts up to 256 steps old. The authors'
-code counts only tokens that clipping could act on: ``--set loss.m2po.of=harmful``.
+rollout are divided into four optimizer steps; the paper trains on rollouts up to 256 steps old. To count only tokens
+that clipping could act on, as in the authors' code: ``--set loss.m2po.of=harmful``.
 """
 
 from ..base import TRAINERS, Recipe

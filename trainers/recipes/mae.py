@@ -1,4 +1,4 @@
-"""``mae``: a policy proposes problems, solves them, and judges both (Multi-Agent Evolve, arXiv 2510.23595).
+"""``mae``: a policy poses and solves problems, and judges problems and answers (Multi-Agent Evolve, arXiv 2510.23595).
 
 Task-relative REINFORCE++: the advantage is the reward minus the role's mean reward in the batch, divided by the role's
 deviation. A group of eight is one round: a proposer, its judge, three solvers and their judges. With

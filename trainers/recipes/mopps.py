@@ -1,8 +1,8 @@
 """``mopps``: GRPO on problems with a predicted pass rate near one half (MoPPS, arXiv 2507.04632).
 
 For each group there are 16 candidates. A pass rate is drawn from the posterior of each candidate; the problems whose
-drawn rates are closest to one half are played. As in the authors' scripts for mathematics, ratios are clipped at 0.2
-and 0.28, the entropy bonus is 0.001, there is no KL term, and a rollout has two optimizer steps.
+drawn rates are closest to one half are played. As in the authors' scripts for mathematics, ratios are clipped to the
+range from 0.8 to 1.28, the entropy bonus is 0.001, there is no KL term, and a rollout has two optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe

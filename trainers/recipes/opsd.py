@@ -1,10 +1,10 @@
 """``opsd``: distillation from the initial policy with the answer in its prompt (Self-Distillation, arXiv 2601.18734).
 
-The teacher is the run's initial model, as in the paper. Its prompt is the user's message followed by
-``model.teacher_prompt``. In that text, ``{answer}`` is replaced by the gold answer, and ``{solution}`` by the problem's
-solution if it has one. The signal of a token is bounded, since the two models differ most on stylistic tokens. The
-paper clips the divergence over the whole vocabulary, but does not state the bound. The authors' script trains LoRA
-adapters (rank 64) on the Jensen-Shannon divergence over the vocabulary, at temperature 1.1; with its option
+The teacher is the run's initial model, as in the paper. The teacher's prompt is the user's message followed by
+``model.teacher_prompt``. In ``model.teacher_prompt``, ``{answer}`` is replaced by the gold answer, and ``{solution}``
+by the problem's solution if it has one. The signal of a token is bounded, since the two models differ most on stylistic
+tokens. The paper clips the divergence over the whole vocabulary, but does not state the bound. The authors' script
+trains LoRA adapters (rank 64) on the Jensen-Shannon divergence over the vocabulary, at temperature 1.1; with its option
 ``--use_tinker_loss``, it uses only sampled tokens, as this recipe does.
 """
 

@@ -5,7 +5,7 @@ stage, the policy becomes the reference model and the optimizer is reset. The le
 ``level`` (another field: ``--set sampler.by=people``) or the parts of a mixture. A stage has 100 steps, and the weight
 of the KL term is 1e-3. The sampler's option ``steps`` counts rollouts, and the hook's option ``steps`` counts optimizer
 steps: if a rollout has several optimizer steps, multiply the hook's value by their number. The authors' script has
-eight (256 problems in minibatches of 32).
+eight optimizer steps per rollout (256 problems in minibatches of 32).
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,4 +1,4 @@
-"""``prorl``: long training with a reference model that is reset when evaluations stall (ProRL, arXiv 2505.24864).
+"""``prorl``: long training with a reference model that is reset if results stop improving (ProRL, arXiv 2505.24864).
 
 DAPO's dynamic sampling and clip-higher with a wider bound (0.4), temperature 1.2, and a small KL term. After two
 consecutive evaluations without improvement, the policy becomes the reference model and the optimizer's moments are
@@ -11,7 +11,7 @@ from ..base import TRAINERS, Recipe
 
 PRORL = Recipe(
     name="prorl",
-    summary="ProRL: clip-higher, dynamic sampling, and a KL term whose reference is reset when evaluations stall",
+    summary="ProRL: clip-higher, dynamic sampling, and a KL term whose reference is reset if results stop improving",
     paper="arXiv 2505.24864",
     source="arXiv 2505.24864, sections 2.3 and 3.2; no released code was found on 2026-11-30",
     checked="2026-11-24",

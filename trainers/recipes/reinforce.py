@@ -1,7 +1,7 @@
 """``reinforce``: the plain policy gradient with the mean reward of the batch as baseline (Williams 1992).
 
-The recipe needs no groups, since the baseline covers all episodes of the step. ``reinforce_pp`` also divides by the
-standard deviation.
+The recipe needs no groups, since the baseline covers all episodes of the step. The recipe ``reinforce_pp`` also divides
+the advantage by the standard deviation.
 """
 
 from ..base import TRAINERS, Recipe

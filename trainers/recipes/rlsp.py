@@ -1,9 +1,9 @@
 """``rlsp``: rewards long reasoning (exploration) in addition to the outcome (RLSP, arXiv 2502.06773).
 
 The reward is the environment's return plus a penalty that becomes smaller as the reasoning becomes longer; the KL term
-has the weight 0.05. To use a judge: ``--set reward=return:weight=0.8+exploration:how=creativity,weight=0.2``. The paper
-trains with PPO and a critic; here, the baseline is the group's mean. As in the authors' script, the temperature is 0.7
-and a rollout has four optimizer steps.
+has the weight 0.05. To reward creativity, which a judge scores: ``--set
+reward=return:weight=0.8+exploration:how=creativity,weight=0.2``. The paper trains with PPO and a critic; here, the
+baseline is the group's mean. As in the authors' script, the temperature is 0.7 and a rollout has four optimizer steps.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,14 +1,14 @@
 """``rstar2_paper``: the training of rStar2-Agent as in its paper, with all three stages (arXiv 2508.20722).
 
-Sections 4.3 and 5.1: 510 steps of 512 problems with 32 episodes each, of which 16 are trained on. There is no refill
-and no KL term. The stages are:
+As in sections 4.3 and 5.1 of the paper: 510 steps of 512 problems with 32 episodes each, of which 16 are trained on.
+There is no refill and no KL term. The stages are:
 
 1. 300 steps with 8K tokens and 10 turns per episode.
 2. 85 steps with 12K tokens.
 3. 125 steps with 15 turns, a new optimizer, and without the problems whose latest 8 episodes were all correct.
 
-Before stage 3, the paper measures which problems are solved. To do this in a separate run, use
-configs/paper_stage3.toml with ``sampler=unsolved:rates=FOLDER``.
+Before stage 3, the paper measures which problems are solved. To use such a measurement, train stage 3 in a separate
+run, with configs/paper_stage3.toml and ``sampler=unsolved:rates=FOLDER``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -3,7 +3,7 @@
 github.com/microsoft/rStar, 2025-09: right answers are ranked by their penalty instead of drawn, the dual clip is 3, and
 1e-6 is added to the deviation. An episode ends after 5 turns, and a tool's output is cut at 256 characters. Evaluation
 is greedy. The run has 200 steps of 128 problems. Not covered: the released code finds tool errors by searching text,
-and counts the format of every answer in a single turn as wrong.
+and gives every episode of a single turn the penalty for a wrong format.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,7 +1,7 @@
 """``ruscarl``: uses rubrics as the reward, and as hints that decrease over the run (RuscaRL, arXiv 2508.16949).
 
 A judge (``rollout.judge``) decides which criteria of a problem's rubric an answer meets. Early in the run, the prompts
-of most episodes of a group show a part of the rubric; in training, the prompt of every episode is only the question.
+of most episodes of a group show a part of the rubric; the loss is computed with a prompt that holds only the question.
 The KL term has the weight 0.001, the temperature is 0.7, and a rollout has two optimizer steps. The problems need
 ``meta["rubric"]``.
 """

@@ -1,9 +1,9 @@
 """``saturn``: GRPO on levels of increasing difficulty (SATURN, arXiv 2505.16368).
 
 Groups of 8 at temperature 0.8, a KL term with the weight 1e-3, learning rate 5e-7, eight optimizer steps per rollout.
-Every answer has the same weight, as in the OpenRLHF version of the authors. The levels are the parts of a mixture, or
-the values of the field ``level``. For the levels that the paper uses with 1.5B parameters: ``--env rstar2/Saturn-v0
---set 'env.problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}'``.
+Every answer has the same weight, as in the authors' code for OpenRLHF. The levels are the parts of a mixture, or the
+values of the field ``level``. For the levels that the paper uses with 1.5B parameters: ``--env rstar2/Saturn-v0 --set
+'env.problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}'``.
 """
 
 from ..base import TRAINERS, Recipe

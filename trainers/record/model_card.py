@@ -159,7 +159,7 @@ def _parts(run: Run) -> str:
         for part in [read_part(one) for one in (written if isinstance(written, list) else [written])]:
             options = ", ".join(f"`{name}={_plain(value)}`" for name, value in part.options.items())
             rows.append((slot, f"`{part.name}`", options, _paper(slot, part)))
-    return _table(("slot", "part", "options", "paper"), rows) if rows else "The run names no parts."
+    return _table(("slot", "part", "options", "paper"), rows) if rows else "The run does not record its parts."
 
 
 def _paper(slot: str, part: Part) -> str:

@@ -48,8 +48,8 @@ MAY_CHANGE = (
     "optim.offload_state",
     "eval.every",
 )
-"""Options that may change when a run is resumed. They affect only the length of the run and rounding errors. The name
-of a section stands for all of its options."""
+"""Options that may change when a run is resumed. They do not change the result of a step, except for rounding errors.
+The name of a group of options stands for all of them."""
 
 SFT_FILE = "sft.json"
 """File with the options of a cold start; ``config.json`` in the same folder belongs to the model."""

@@ -27,11 +27,11 @@ _CHANGE = "weights/change"
 _MANY = 0.5
 """Minimum share of groups for which a cause counts as the main cause."""
 _DIAGNOSED = 5
-"""Minimum number of steps from which ``rstar2 diagnose`` is suggested: most of its checks need as many."""
+"""Minimum number of steps for which ``rstar2 diagnose`` is suggested; most of its checks need as many steps."""
 _ROUNDING = 2.0**-24
-"""Change of the weights by a step, relative to their norm, below which the step counts as no update: float32 rounds a
-value by up to this much, and no format in which weights train is finer. One weight of ordinary size that moves by its
-last bit in bfloat16 changes the recorded sample by more."""
+"""Change of the weights by a step, relative to their norm, below which the step counts as no update: the rounding error
+of float32, the most precise format in which weights are trained. The change is computed from a sample of the weights.
+If one sampled weight of ordinary size changes by its last bit in bfloat16, the change is above this limit."""
 REASONS = {
     "none_correct": "with no correct episode",
     "all_correct": "with only correct episodes",
@@ -212,7 +212,7 @@ def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, flo
         ends: Share of the episodes that ended as ``tokens``, ``turns`` and ``no_answer``, by these names.
         broken: Share of the episodes whose answer has a wrong format.
     """
-    words = ["Nothing was learned: in no group were some episodes better than others, so no step changed the weights."]
+    words = ["Nothing was learned: no group had a signal to learn from, so no step changed the weights."]
     reason = max(without, key=lambda name: without[name])
     if reason == "all_correct":
         return [*words, "The problems are too easy for this model: train on harder ones."]
@@ -245,7 +245,7 @@ def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, flo
     if max(ends["no_answer"], broken) >= _MANY:
         shares = {"ended without an answer": ends["no_answer"], "gave the answer in a wrong format": broken}
         known = " and ".join(f"{100 * share:.0f} % {what}" for what, share in shares.items() if share)
-        words.append(f"Of the episodes, {known}: the model does not know the format.")
+        words.append(f"Among the episodes, {known}: the model does not know the format of answers.")
     remedy = "cold-start the model on traces (rstar2 traces, rstar2 sft), or train on easier problems"
     return [*words, f"No episode of {without[reason]} of {groups} groups was correct: {remedy}."]
 
@@ -298,7 +298,7 @@ def outcome(
     if first is None or last is None or math.isnan(first) or math.isnan(last):
         return "In one evaluation, no held-out episode could be counted, so the held-out pass rate is unknown."
     change = f"the held-out pass rate went from {first:.4f} to {last:.4f}"
-    chance = ", within two standard errors" if _within_chance(before, after) else ""
+    chance = ", a difference within two standard errors" if _within_chance(before, after) else ""
     if last > first:
         return f"Better: {change}{chance}; the best weights are those of step {best_step}."
     kept = f"the best weights are those of step {best_step}"

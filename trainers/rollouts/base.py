@@ -107,10 +107,10 @@ class Play(Protocol):
         ...
 
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
-        """Play ``n`` episodes that start with tokens of ``episode`` and continue differently.
+        """Play ``n`` episodes that begin with the first tokens of ``episode`` and continue differently.
 
-        The turns before that token are replayed, so the environment reaches the same state. The environment must be
-        deterministic for its seed and actions, as its contract requires.
+        The turns before the branching position are replayed in the environment, which must be deterministic for the
+        same seed and actions, as its contract requires.
 
         Args:
             episode: An episode of this call.
@@ -120,7 +120,7 @@ class Play(Protocol):
             manner: How the branches are played after these tokens.
 
         Raises:
-            BranchError: There is no policy turn at that token, or the text of the environment differs in the replay.
+            BranchError: The episode cannot branch there, or the environment's text differs in the replay.
         """
         ...
 
@@ -264,7 +264,7 @@ def check_manner(rollout: Rollout, player: object) -> None:
 
 
 def check_waits(rollout: Rollout, rewards: Sequence[Component], *, early_stop: bool, tail: str) -> None:
-    """Check that no option ends groups early if the run's parts play further episodes of a group.
+    """Check that no option ends groups early if some episodes of a group are played only after others.
 
     Args:
         rollout: The rollout part.

@@ -31,7 +31,7 @@ from .base import ROLLOUTS, OlderWeights, Rollout
 class CrossPolicy(CheckedOptions, Rollout):
     """Sample each turn from the newest weights or from older weights: AgentRL (arXiv 2510.04206).
 
-    Use it if the policy explores too little in environments with many turns.
+    Use this part if the policy explores too little in environments with many turns.
 
     Args:
         probability: Probability that a turn is sampled from the older weights.

@@ -23,11 +23,11 @@ class Decompose(RemembersSolved):
     """Retries unsolved problems with solved examples or a wrong answer in the prompt (Cog-Rethinker, arXiv 2510.15979).
 
     Only problems of groups without a right episode are retried. First, the prompt contains similar solved problems,
-    found by BM25, and asks the policy to decompose the problem. If no such attempt is right, the prompt of each further
-    attempt contains a wrong answer that the policy gave to this problem, and asks for the mistake in it. Right attempts
-    are trained on separately from the group, with only the question as the prompt, the advantage 0, and 1 in the column
-    ``off_policy``, for the loss ``sft``. Failed attempts are not recorded. The solved problems of all processes are
-    saved in checkpoints. The default numbers of examples and attempts are this package's choices.
+    found by BM25, and asks the policy to decompose the problem. If no attempt with examples is right, the prompt of
+    each further attempt contains a wrong answer that the policy gave to this problem, and asks for the mistake in it.
+    Right attempts are trained on separately from the group, with only the question as the prompt, the advantage 0, and
+    1 in the column ``off_policy``, for the loss ``sft``. Failed attempts are not recorded. The solved problems of all
+    processes are saved in checkpoints. The default numbers of examples and attempts are this package's choices.
 
     Args:
         attempts: Number of attempts of each of the two kinds.

@@ -1,11 +1,12 @@
 """``deepsearch``: grows episodes chunk by chunk in a search tree: DeepSearch (arXiv 2509.25454).
 
-A node holds 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. If children end, the
-value of one of them is backed up: a right child, or otherwise the wrong child with the highest probability
-(``chunk_tree`` has the formulas). As long as no child ends, the search descends by UCT with weight 2; after an end, it
-continues at the best node of the whole tree. It stops when an end was backed up for each episode of the group (8 in the
-paper, at depth 64). If episodes are missing, the group is filled with finished episodes that were not backed up, with
-nodes of the frontier that are played to their ends, and with new episodes.
+A node holds 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. If the episodes of some
+children end, the search selects one of these episodes and backs up its value (``chunk_tree`` has the formulas): among
+the right episodes, or if none is right among the wrong ones, it selects the episode whose last chunk has the highest
+mean log-probability. As long as no episode ends, the search descends by UCT with weight 2; after an end, it continues
+at the best node of the whole tree. The search stops when it has backed up as many episodes as the group needs (in the
+paper 8, with a maximum depth of 64). If episodes are missing, the group is filled with finished episodes that were not
+backed up, with nodes of the frontier that are played to their ends, and with new episodes.
 
 If at most a quarter of a problem's episodes are right, one right episode is kept. When the problem occurs again, the
 group consists of this episode and new episodes, without a search. The paper trains on problems with a pass rate of at
@@ -43,8 +44,8 @@ NODE_VALUE = "node_value"
 class DeepSearch(CheckedOptions, Rollout):
     """Searches a tree of chunks for episodes to train on: DeepSearch (arXiv 2509.25454).
 
-    Use it with the advantage ``tree_value``, for problems that the policy rarely solves, in environments that are
-    deterministic for the same seed and actions.
+    Use this part with the advantage ``tree_value``, for problems that the policy rarely solves, in environments that
+    are deterministic for the same seed and actions.
 
     Args:
         chunk: Maximum number of tokens of a node.
@@ -92,7 +93,7 @@ class DeepSearch(CheckedOptions, Rollout):
         return {"problem": counted[0].problem_id, "share": share, "trace": trace}
 
     def update(self, reports: Sequence[Mapping[str, Any]]) -> None:
-        """Drop the kept episodes of problems that are no longer hard, and store newer ones; see ``Rollout``."""
+        """Store the reported episodes, and drop those of problems that are no longer hard; see ``Rollout``."""
         for report in reports:
             if report["share"] > self.hard:
                 self._traces.pop(report["problem"], None)

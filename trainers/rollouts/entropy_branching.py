@@ -6,12 +6,12 @@ M of the N episodes of a group are played from the start. After each answer of t
 
 where H_t is the entropy at the start of a turn and H_0 the entropy at the start of the first turn; every branch may
 branch again. The paper uses N = 16 and M = 8 (12 and 6 for 14B), 2 paths at a point, weight 0.2, probability 0.5; H is
-computed over the 10 most likely candidates of the first 20 tokens (``Turn.entropy``). Where the sources differ, the
-paper is the default: H_t belongs to the turn after the environment's answer, and P is compared with a threshold. The
-released code uses the turn before that answer (``of="before"``) and branches with probability clip(P, 0, 1)
-(``decide="draw"``). The threshold 0.5 is this package's choice: an episode branches if the policy is less certain than
-in the first turn. A group always has N episodes: free places are filled with episodes from the start. An episode that
-the environment cannot repeat is not branched.
+computed over the 10 most likely candidates of the first 20 tokens (``Turn.entropy``). If the paper and its released
+code differ, the defaults follow the paper: H_t belongs to the turn after the environment's answer, and P is compared
+with a threshold. The released code uses the turn before that answer (``of="before"``) and branches with probability
+clip(P, 0, 1) (``decide="draw"``). The threshold 0.5 is this package's choice: an episode branches if the policy is less
+certain than in the first turn. A group always has N episodes: free places are filled with episodes from the start. An
+episode that the environment cannot repeat is not branched.
 """
 
 # This module is longer than most parts because it plays in rounds, and limits the branches of each round by the room
@@ -49,10 +49,11 @@ class _Path:
 class EntropyBranching(CheckedOptions, Rollout):
     """Branch an episode before turns with a higher entropy than its first turn: ARPO (arXiv 2507.19849).
 
-    Use it for environments with several turns that are deterministic for the same seed and actions.
+    Use this part for environments with several turns that are deterministic for the same seed and actions.
 
     Args:
-        initial: Number of episodes of a group that are played from the start (M); ``None`` means half of the group.
+        initial: Number of episodes of a group that are played from the first turn (M); ``None`` means half of the
+            group.
         beam: Number of paths that continue from a branching point: the episode and its branches.
         probability: Branching probability P of a turn whose entropy equals that of the first turn.
         weight: Increase of P for one unit of entropy; the released code's own default is 0.5.

@@ -31,9 +31,9 @@ class External(CheckedOptions, Rollout):
     """Adds demonstrations to the sampled episodes of each group (RL-PLUS, arXiv 2508.00222).
 
     Demonstrations are found by the problem's id in a file of traces as ``rstar2 traces`` writes it, or in a field of
-    ``Problem.meta``: the text of one turn, or a list of turns. Their answers must have the environment's format. Use
-    this part with a loss that weights such rows (``rl_plus`` or ``shaped_offpolicy``) and with the advantage
-    ``policy_baseline``.
+    ``Problem.meta``: the text of one turn, or a list of turns. The answers in demonstrations must have the
+    environment's format. Use this part with a loss that weights such rows (``rl_plus`` or ``shaped_offpolicy``) and
+    with the advantage ``policy_baseline``.
 
     Args:
         file: A file of traces (JSON lines with ``problem_id`` and ``messages``). Several traces of one problem are used

@@ -41,11 +41,12 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
 
     If a problem gets no solvers, the remaining episodes of the group solve the environment's own problem, and their
     score is the environment's reward. With ``judge=environment``, a round has 1 + n episodes: the proposer also writes
-    an answer, the environment plays the problem and grades the solvers, and the quality is 1 if a solver agrees with
-    the proposer's answer, else 0.
+    an answer, the environment compares the solvers' answers with it, and the quality is 1 if a solver agrees with the
+    proposer, else 0.
 
     ``Episode.task`` is the role. The advantage ``task_norm:of=(reinforce:baseline=none)`` computes mean and deviation
-    for each role. Good problems can be references in later steps; they are saved in checkpoints.
+    for each role. Proposed problems of sufficient quality can be references in later steps, and are saved in
+    checkpoints.
 
     Args:
         solvers: Number of solvers of a proposed problem; fewer if the group is smaller.
@@ -76,7 +77,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         return await _Table(self, start, number, size, solvers, play).group()
 
     def reference(self, start: Start, play: Play, number: int) -> str:
-        """Return the question that a proposer reads: the environment's, or an earlier good one; empty if none.
+        """Return the reference problem of a proposer: the environment's problem, or an earlier good one; or empty text.
 
         Args:
             start: Start of the group, which selects the environment's problem.

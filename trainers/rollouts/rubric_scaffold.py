@@ -31,7 +31,7 @@ class RubricScaffold(CheckedOptions, Rollout):
 
     Args:
         alpha: Steepness of the decay.
-        t0: Share of the run after which half of the help is left.
+        t0: Share of the run after which prompts show half as many criteria as at the beginning.
         steps: Number of rollouts of the run; ``None`` reads the number from the run.
     """
 

@@ -42,7 +42,8 @@ class Start:
 class GroupResult:
     """The results of one group.
 
-    An episode counts unless it ended as ``unavailable`` or ``cancelled``; all numbers cover the counted episodes.
+    An episode counts unless it ended as ``unavailable`` or ``cancelled``, or is ``off_policy`` in a group that has
+    available episodes that are not ``off_policy``. All numbers cover the counted episodes.
 
     Attributes:
         start: Start of the group.

@@ -93,7 +93,10 @@ class ConfigurationSpace:
             )
         found = load_problems(family, **{"seed": self._seed, **parse_options(split_list(rest)), **values})
         if isinstance(found, FiniteSource):
-            raise ConfigurationError(f"{spec!r} has a fixed number of problems; use an unlimited family.")
+            raise ConfigurationError(
+                f"{spec!r} has a fixed number of problems; choose a family that generates problems without end, such "
+                "as countdown:numbers=4."
+            )
         return found
 
     def source(self, configuration: Configuration) -> ProblemSource:
@@ -210,7 +213,7 @@ class RuleDesigner:
 
 
 class ModelDesigner:
-    """Asks a model for configurations; ``rule`` adds those that are missing from the reply.
+    """Asks a model for configurations; ``rule`` adds the configurations that the reply lacks.
 
     Args:
         space: The worlds and their options.
@@ -235,7 +238,9 @@ class ModelDesigner:
             reply = self._ask(self.question(count, tried, skills))
         except (ServiceError, UnusableReplyError) as error:
             _LOG.warning(
-                "The model that designs worlds did not answer, so the sampler's rule designs this cycle: %s", error
+                "The model that designs worlds did not answer, so the sampler chooses the environments of this cycle "
+                "by its rule: %s",
+                error,
             )
             return by_rule
         for number, block in enumerate(_REPLIED.findall(reply)[:count], 1):
@@ -247,7 +252,10 @@ class ModelDesigner:
                 )
         if len(found) < count:
             _LOG.warning(
-                "The sampler's rule designs %d of the %d environments of this cycle.", count - len(found), count
+                "The reply of the model that designs worlds lacks %d of the %d environments of this cycle, so the "
+                "sampler chooses them by its rule.",
+                count - len(found),
+                count,
             )
         return [*found, *by_rule[len(found) :]]
 

@@ -22,11 +22,9 @@ from .kinds import Kinds
 class Curriculum(SavedAttributes):
     """Draws from one level of difficulty until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
 
-    Then the next, harder level starts.
-
-    The sampler starts with the easiest level and never returns to an easier one. Use it for instances of known
-    difficulty: ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a
-    field ``level``.
+    Then the next, harder level starts. The first level is the easiest, and the sampler never returns to an easier
+    level. Use this sampler for instances of known difficulty: ``problems={"mix": [{"spec": "saturn:clauses=5"},
+    {"spec": "saturn:clauses=6"}]}``, or a file with a field ``level``.
 
     Args:
         seed: Seed of all draws.

@@ -25,8 +25,8 @@ class DifficultyPool(SavedAttributes):
     """Draws problems with the weight of their pool: hard, normal or easy (prime-rl's ``difficulty_pool``).
 
     A problem is in the hard pool if the mean reward of its last group was at most ``normal_from``, in the normal pool
-    if it was at most ``easy_from``, else in the easy pool; an unseen problem has weight 1. Use it to make very hard and
-    very easy problems rare without dropping them. The defaults are prime-rl's.
+    if it was at most ``easy_from``, else in the easy pool; an unseen problem has weight 1. Use this sampler to make
+    very hard and very easy problems rare without dropping them. The defaults are prime-rl's.
 
     Args:
         ids: Ids of the problems of a finite source.

@@ -1,4 +1,4 @@
-"""``dump``: a bandit over kinds of problems that favours those with the largest advantages (DUMP, arXiv 2504.09710)."""
+"""``dump``: a bandit over kinds of problems that favours kinds with large advantages (DUMP, arXiv 2504.09710)."""
 
 # This module is longer than most parts because it reports figures and has a state for checkpoints.
 

@@ -27,21 +27,21 @@ _GENERATED, _ORIGINAL = "generated/", "original/"
 
 
 class GeneratedWorlds(SavedAttributes):
-    """Draws alternately from generated configurations and from the worlds themselves (EnvGen, arXiv 2403.12014).
+    """Draws in turn from generated configurations of worlds and from the worlds themselves (EnvGen, arXiv 2403.12014).
 
-    A cycle plays ``every`` rollouts in ``count`` configurations, drawn with equal chances, and then ``original``
-    rollouts in the worlds themselves, whose success rates determine the next configurations. After the last cycle, only
-    the worlds are drawn from. The environment must accept problems of the worlds. Example:
-    ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
+    A world is a procedural family of problems. A cycle plays ``every`` rollouts in ``count`` configurations, drawn with
+    equal chances, and then ``original`` rollouts in the worlds themselves, whose success rates determine the next
+    configurations. After the last cycle, only the worlds are drawn from. The environment must accept problems of the
+    worlds. Example: ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
 
-    Rule: a world gets a number of configurations in proportion to its failure rate. If it had none in the last cycle,
-    the new ones are spread evenly from the easiest to the hardest values. Otherwise, each is a configuration of the
-    last cycle with one option changed: to the next harder value if the success rate was above ``high``, or to the next
-    easier value if it was below ``low``.
+    Rule: a world gets a number of configurations in proportion to its failure rate. If a world had no configurations in
+    the last cycle, its new ones are spread evenly from the easiest to the hardest values. Otherwise, each new
+    configuration is one of the last cycle with one option changed: to the next harder value if the success rate was
+    above ``high``, or to the next easier value if it was below ``low``.
 
-    Model: its prompt lists the worlds and the configurations so far, each with its success rate, and the values of each
-    option; it replies with configurations. If the reply has too few, the rule adds the missing ones. A run of several
-    processes refuses a model: each process would query it, and get a different reply.
+    Model: the model's prompt lists the worlds and the configurations so far, each with its success rate, and the values
+    of each option; it replies with configurations. If the reply has too few configurations, the rule adds the missing
+    ones. A run of several processes refuses a model: each process would query it, and get a different reply.
 
     Args:
         seed: Seed of all draws.
@@ -53,7 +53,8 @@ class GeneratedWorlds(SavedAttributes):
             allowed only in a run of one process. ``None`` uses the rule.
         count: Number of configurations in a cycle; the paper uses 4.
         every: Rollouts in generated configurations, per cycle.
-        original: Rollouts in the worlds themselves, per cycle; the paper trains equally long in both.
+        original: Rollouts in the worlds themselves, per cycle; the paper trains as long in the original as in the
+            configurations.
         cycles: Number of cycles; the paper uses 4.
         low: Success rate below which a configuration becomes easier.
         high: Success rate above which a configuration becomes harder.

@@ -24,8 +24,8 @@ from .rates import Rates
 class HardFocus(SavedAttributes):
     """Draws from all problems, and then from a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
 
-    Use it for a second stage with large groups, once the policy solves most problems. The latest group of a problem, or
-    an evaluation, determines its difficulty.
+    Use this sampler for a second stage with large groups, once the policy solves most problems. The latest group of a
+    problem, or an evaluation, determines its difficulty.
 
     Args:
         ids: Ids of the problems of a finite source.

@@ -1,4 +1,4 @@
-"""``mopps``: predicts the difficulty of problems and plays those of medium difficulty (MoPPS, arXiv 2507.04632)."""
+"""``mopps``: plays problems whose predicted difficulty is medium (MoPPS, arXiv 2507.04632)."""
 
 # This module is longer than most parts because it reports figures and has a state for checkpoints.
 
@@ -31,8 +31,8 @@ class Mopps(SavedAttributes):
 
         alpha = decay alpha + (1 - decay) + s,  beta = decay beta + (1 - decay) + k - s.
 
-    Use it if many problems are always or never solved, so their groups have no gradient: unlike a refill, it does not
-    play groups that are then discarded. Refills of the same step use the next best candidates.
+    Use this sampler if many problems are always or never solved, so their groups have no gradient: unlike a refill, it
+    does not play groups that are then discarded. Refills of the same step use the next best candidates.
 
     Args:
         ids: Ids of the problems of a finite source.
@@ -43,8 +43,8 @@ class Mopps(SavedAttributes):
         target: The target pass rate.
         decay: Weight of earlier results; 1 gives all episodes the same weight. The paper uses 0.5 if the policy changes
             quickly.
-        rule: ``"nearest"`` orders candidates by their distance to ``target``; ``"band"`` takes those between ``low``
-            and ``high`` in the order of the pass, and then those closest to the band.
+        rule: ``"nearest"`` orders candidates by their distance to ``target``; ``"band"`` takes candidates between
+            ``low`` and ``high`` in the order of the pass, and then the candidates closest to the band.
         low: Lower end of the band.
         high: Upper end of the band.
         rates: Folder of an evaluation that initializes the posteriors; "" for none.

@@ -27,7 +27,7 @@ class Potential(SavedAttributes):
 
     Problems are divided into ``stages`` parts of equal size by decreasing potential, where p is the pass rate of a
     problem at the start of training. The first stage trains on the first part, and each later stage adds the next part.
-    Use it for diverse tasks if the policy always or never solves most of them at the start.
+    Use this sampler for diverse tasks if the policy always or never solves most of them at the start.
 
     Args:
         ids: Ids of the problems of a finite source.
@@ -102,7 +102,7 @@ class Potential(SavedAttributes):
         return len(self._list) if self._stage == 0 else -(-len(self._list) * self._stage // self._stages)
 
     def _ordered(self) -> list[int]:
-        """Return all problems by decreasing potential; a problem that was never measured has potential 0."""
+        """Return all problems by decreasing potential; problems that were never measured come last."""
         rates = [self._rates.of(name) for name in self._list.ids]
         self._rates = Rates()  # each later stage keeps this order
         sizes = np.array([-1.0 if rate is None else potential(rate) for rate in rates])

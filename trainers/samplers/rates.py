@@ -32,8 +32,8 @@ class Rates:
 
         Args:
             problem_id: Id of the problem.
-            total: Sum of the results of its episodes.
-            episodes: Number of its episodes; if 0, the group is ignored.
+            total: Sum of the results of the group's episodes.
+            episodes: Number of the group's episodes; if 0, the group is ignored.
         """
         if not episodes:
             return

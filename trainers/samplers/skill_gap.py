@@ -23,8 +23,8 @@ class SkillGap(SavedAttributes):
     """Draws kinds of problems in proportion to their failure rates, updated in cycles (EnvGen, arXiv 2403.12014).
 
     The share of a kind in a cycle is proportional to one minus its success rate in the last cycle in which it was
-    played; the success rate of a kind that was never played counts as 0. Equal success rates give equal shares. Use it
-    if all kinds must be learned.
+    played; the success rate of a kind that was never played counts as 0. Equal success rates give equal shares. Use
+    this sampler if all kinds must be learned.
 
     Args:
         seed: Seed of all draws.
@@ -32,7 +32,7 @@ class SkillGap(SavedAttributes):
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
         every: Rollouts per cycle.
-        cycles: Number of cycles after which the shares stay constant; the paper uses 4.
+        cycles: Number of cycles; the shares of the last one stay until the end of the run. The paper uses 4.
         floor: Minimum weight of a kind, so that a kind that always succeeds is not forgotten.
 
     Raises:

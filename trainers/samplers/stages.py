@@ -37,8 +37,8 @@ class Stages(SavedAttributes):
             which they occur.
         steps: Rollouts of each stage except the last; one number applies to all. A rollout is trained on for up to
             ``optim.updates_per_rollout * optim.minibatches`` optimizer steps, which hooks count.
-        drop_above: In a later stage of the same kind, exclude problems whose pass rate in their latest group was above
-            this value; ``None`` excludes none.
+        drop_above: Do not draw a problem again if the pass rate of its latest group was above this value, in this stage
+            or in a later stage of the same kind; ``None`` draws every problem again.
 
     Raises:
         ConfigurationError: There are fewer than two kinds of problems, or ``steps`` does not match the stages.

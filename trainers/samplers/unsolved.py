@@ -1,7 +1,8 @@
 """``unsolved``: excludes problems that the policy always solves (rStar2-Agent, arXiv 2508.20722).
 
 Stage 3 of the paper (section 4.3) starts after step 385 with the problems that the latest policy did not solve in all
-of 8 episodes: 17.3K of 42K. Problems are excluded once; the others are drawn in shuffled passes, each equally often.
+of 8 episodes: 17.3K of 42K. Problems are excluded once; the remaining problems are drawn in shuffled passes, each
+equally often.
 """
 
 # This module is longer than most parts because it reports figures and has a state for checkpoints.
@@ -22,9 +23,9 @@ from .rates import Rates
 class Unsolved(SavedAttributes):
     """Draw uniformly among the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3).
 
-    Before its third stage, the paper plays 8 episodes of every problem. To do the same, run ``rstar2 eval`` and pass
-    the folder as ``rates``. Without ``rates``, problems are excluded once ``after`` rollouts are done, according to
-    their latest training episodes; problems with fewer than ``episodes`` episodes are kept.
+    Before its third stage, rStar2-Agent plays 8 episodes of every problem. To use such a measurement, run ``rstar2
+    eval`` and pass its folder as ``rates``. Without ``rates``, problems are excluded once ``after`` rollouts are done,
+    according to their latest training episodes; problems with fewer than ``episodes`` episodes are kept.
 
     Args:
         ids: Ids of the problems of a finite source.

@@ -1,9 +1,9 @@
 """The protocol of selectors, which choose the episodes of a group to train on once their rewards are known.
 
-A selector is a function of the group and a random generator; it never reads text. If it chooses no episode, the group
-is rejected; if the run has refill rounds, the collector plays another group instead. A selector can have optional
-methods, each in a protocol of this module: to end a group early, to report reasons and numbers, and to adapt from step
-to step. In the last case, its state is saved in checkpoints (``state_dict`` and ``load_state_dict``).
+A selector is a function of the group and a random generator; it never reads the episodes' texts. If it chooses no
+episode, the group is rejected; if the run has refill rounds, the collector plays another group instead. A selector can
+have optional methods, each in a protocol of this module: to end a group early, to report reasons and numbers, and to
+adapt from step to step. In the last case, its state is saved in checkpoints (``state_dict`` and ``load_state_dict``).
 """
 
 from __future__ import annotations
@@ -73,10 +73,12 @@ class Reasons(Protocol):
         - ``unavailable`` and ``cancelled``: the episode's end;
         - ``equal``: all rewards of the group are equal;
         - ``quota``: the quota of right or wrong episodes was full;
-        - ``penalty``: others had a lower penalty;
-        - ``order``: others with the same penalty come first in the group;
-        - ``draw``: others were drawn at random;
-        - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason.
+        - ``penalty``: other episodes have a lower penalty;
+        - ``order``: chosen episodes with the same penalty come first in the group;
+        - ``draw``: other episodes were drawn at random;
+        - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason;
+        - ``rejected``: the group was rejected for another reason;
+        - ``unselected``: other episodes of the group were chosen, for a reason that the selector does not report.
 
         Args:
             group: The episodes of the group.
@@ -116,8 +118,9 @@ class ImportanceWeights(Protocol):
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
         """Return the factor of the advantage of each chosen episode, or ``None`` to change no advantage.
 
-        If there are factors, the advantages are computed from all available episodes of the group, and then those of
-        the chosen episodes are multiplied. The method is called directly after the choice, in the same state.
+        If there are factors, the advantages are computed from all available episodes of the group, and each chosen
+        episode's advantage is then multiplied by its factor. The method is called directly after the choice, in the
+        same state.
 
         Args:
             group: The episodes of the group.

@@ -27,8 +27,8 @@ class Deviation(GroupFilter):
 
         threshold = beta * ema,  ema_k = decay ema_(k - 1) + (1 - decay) m_k.
 
-    A fixed threshold would be too high late in a run, when all rewards are similar. Use it for rewards other than 0 and
-    1, such as the probability of the reference answer; ``rollout.refill`` replaces rejected groups.
+    A fixed threshold would be too high late in a run, when all rewards are similar. Use this selector for rewards other
+    than 0 and 1, such as the probability of the reference answer; ``rollout.refill`` replaces rejected groups.
 
     Args:
         of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,

@@ -1,4 +1,4 @@
-"""``GroupFilter``: base class of selectors that reject whole groups and let another selector choose in the others."""
+"""``GroupFilter``: base class of selectors that reject some groups and let another selector choose in all others."""
 
 from __future__ import annotations
 

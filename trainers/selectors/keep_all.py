@@ -20,7 +20,8 @@ class KeepAll(CheckedOptions):
     """Keep the first available episodes of a group, at most ``group_size``, as plain GRPO does.
 
     Args:
-        reject_equal: Reject a group whose episodes are all equal; otherwise, they are trained on with the advantage 0.
+        reject_equal: Whether to reject a group whose episodes are all equal. If such a group is kept, its advantages
+            are 0.
         equal: Compare episodes by ``"reward"``, or by ``"correct"``, as DAPO's dynamic sampling does
             (arXiv 2503.14476, section 3.2).
     """

@@ -19,7 +19,7 @@ class MinimumGroup(GroupFilter):
 
     A group's baseline is the mean reward of its n episodes; the variance of this mean is the variance of one reward
     divided by n. A group that lost most of its episodes therefore adds mostly noise, whereas a group that lost a few
-    episodes is worth keeping. Use it if sandboxes or servers fail occasionally.
+    episodes is worth keeping. Use this selector if sandboxes or servers fail occasionally.
 
     Args:
         of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,

@@ -23,7 +23,7 @@ def tied(group: Sequence[Episode]) -> bool:
 
 @dataclass
 class QualityTieSelector(WrappedSelector):
-    """Keeps the episodes of an all-correct group with the lowest and highest penalties for tool calls.
+    """In an all-correct group, keeps the episodes with the lowest and the highest penalties for tool calls.
 
     In all other groups, another selector chooses. GRPO-RoC (arXiv 2508.20722) rejects all-correct groups, since equal
     rewards give advantages of zero, so a solved problem teaches the policy nothing about calls. Use this selector with

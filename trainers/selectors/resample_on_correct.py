@@ -30,15 +30,16 @@ DELTA = 0.01
 def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tuple[int, int]:
     """Return the numbers of successes and failures to keep, in proportion to their shares of the group.
 
-    Both counts are scaled by ``keep / n`` and rounded half to even. Each is then raised to ``minimum``, or to the
-    number of its episodes if there are fewer. If the sum exceeds ``keep``, the larger quota is reduced; if the sum is
-    less than ``keep``, the smaller quota is increased.
+    The number of successes and the number of failures are multiplied by ``keep / (positives + negatives)`` and rounded
+    (half to even). Each quota is then raised to ``minimum``, or to the number of such episodes if there are fewer. If
+    the sum exceeds ``keep``, the larger quota is reduced; if the sum is less than ``keep``, the smaller quota is
+    increased.
 
     Args:
         positives: Number of episodes with a right answer (successes).
         negatives: Number of the other episodes (failures).
         keep: Number of episodes to keep.
-        minimum: Minimum quota of successes and of failures, if the group has that many.
+        minimum: Minimum quota of successes and of failures, at most ``keep // 2``, if the group has that many.
 
     Returns:
         The quotas of positives and negatives; their sum is ``min(keep, positives + negatives)``.
@@ -116,19 +117,19 @@ def systematic(inclusion: NDArray[np.float64], rng: np.random.Generator) -> list
 class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
 
-    The penalty of an episode is p_err + p_format. p_err is the share of its calls that failed, or 0.5 without a call.
+    The penalty of an episode is p_err + p_format. p_err is the share of its calls that failed, or 0.5 if it has none.
     p_format is 1 without an answer tag, else min(1, (tags - 1) / turns). Successes and failures are kept in proportion
     to their shares of the group, but at least ``minimum`` of each. The reward does not change; a correct answer with
-    failing calls is only selected less often. Use it if the policy calls tools, since a reward for correct answers
-    alone also reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
+    failing calls is only selected less often. Use this selector if the policy calls tools, since a reward for correct
+    answers alone also reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in rStar2-Agent's
-            paper; ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code;
-            ``"weighted"`` draws like ``"sample"``, but compares each episode with all available episodes of its
-            group, and divides the episode's advantage by its probability of being kept. The expected update is then
-            that of training on all episodes: the preference for low penalties decides what is trained on, but not what
-            is learned.
+            paper; ``"rank"`` takes the successes with the lowest penalties, the earlier ones if penalties are equal, as
+            in the released code; ``"weighted"`` draws like ``"sample"``, but compares each episode with all available
+            episodes of its group, and divides the episode's advantage by its probability of being kept. The expected
+            update then equals the expected update of training on all episodes: the preference for low penalties decides
+            what is trained on, but not what is learned.
         minimum: Minimum number of successes and of failures to keep, if the group has that many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.

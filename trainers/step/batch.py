@@ -20,7 +20,7 @@ class PlayedGroup:
     Attributes:
         number: Number of the group in the step, from 0, over all processes and rounds.
         round: Number of the refill round in which it was played; 0 before any refill.
-        start: The start of its episodes.
+        start: The arguments of ``reset`` for all of its episodes.
         episodes: All episodes that were played.
         kept: Positions of the episodes to train on, ascending; empty if the group is rejected.
         reasons: For each episode, the reason why it is not trained on; "" if it is.
@@ -57,7 +57,7 @@ class PlayedGroup:
 
     @property
     def chosen(self) -> list[Episode]:
-        """The episodes that are trained on: those at the positions in ``kept``."""
+        """Episodes at the positions in ``kept``."""
         return [self.episodes[position] for position in self.kept]
 
     def weighted(self, advantages: Sequence[float | FloatArray]) -> list[float | FloatArray]:
@@ -87,7 +87,7 @@ class PlayedGroup:
         return [episode for episode in counted if not episode.off_policy] or counted
 
     def drop(self, reason: str) -> None:
-        """Reject the group, so that none of its episodes is trained on; ``reason`` is recorded for the kept ones."""
+        """Reject the group: empty ``kept`` and record ``reason`` for its episodes; ``apart`` does not change."""
         for position in self.kept:
             self.reasons[position] = reason
         self.kept = []
@@ -134,10 +134,10 @@ class Batch:
     """The rows of one step in one process, with their groups and metrics.
 
     Attributes:
-        rows: The rows to train on, group after group; a rejected group has none.
+        rows: The rows to train on, group after group; a rejected group has only the rows of its episodes in ``apart``.
         groups: The episodes of each group that this process played, refills included.
         decisions: The decision about each episode, in the order of ``groups``.
-        rejected: Number of groups of this process without an episode to train on.
+        rejected: Number of groups of this process without a kept episode.
         refilled: Number of groups of this process that were played to replace rejected groups.
         missing: Number of groups that are missing from ``problems_per_step`` after all rounds of refill, and after
             copies of other groups were added, over all processes.

@@ -291,7 +291,7 @@ class Collector:
     async def _play_and_score(
         self, step: _Step, own: Sequence[StepGroup], queue: LocalRound
     ) -> tuple[GroupPlay, list[list[Episode]]]:
-        """Play the groups of this process through a round of the queue, and score them unless they are carried over."""
+        """Play this process's groups in a round of the queue; score all except groups carried over to the next step."""
         options, services = self._options, self._services
         carries = options.tail == "carry"
         play = GroupPlay(

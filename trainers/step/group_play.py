@@ -1,6 +1,6 @@
 """``GroupPlay``: plays the episodes that a rollout part requests, reproducibly from the run's seed.
 
-Covered: seeds of the policy's draws, early stop of a group, the origin of branches. Not covered: playing an episode
+Covered: seeds of the policy's draws, early stop of a group, the parent of each branch. Not covered: playing an episode
 (the player), and choosing the process and the time (``trainers/queue``).
 """
 
@@ -26,7 +26,7 @@ from ..queue.requests import EpisodePlayer, PlayRequest, Unfinished
 from ..samplers.base import Start
 
 Settled = Callable[[Sequence[Episode | None]], bool]
-"""Function that returns whether a group needs no more episodes, given its episodes (``None`` if still running)."""
+"""Function that returns whether a group needs no more episodes. In the argument, ``None`` is an unfinished episode."""
 EpisodeKey = tuple[int, ...]
 """Identifies an episode of a group: its member number; for a branch also the branching token and the branch's index."""
 
@@ -241,7 +241,7 @@ class GroupPlay:
         return episode
 
     async def _played(self, group: int, key: EpisodeKey, request: PlayRequest) -> Episode | None:
-        """Play an episode in a separate task; return ``None`` if it was cancelled because its group is complete.
+        """Play an episode in a separate task; return ``None`` if it was stopped before its end.
 
         Args:
             group: Position of the group among the starts of the call.

@@ -15,7 +15,7 @@ _ENDED = ("answered", "no_answer")
 def mask_metrics(
     rows: Sequence[Row], stop_ids: Collection[int], turn_tokens: int | None = None
 ) -> dict[str, tuple[float, float]]:
-    """Return sum and count of each metric of the loss masks; rows without token spans of turns do not count.
+    """Return sum and count of each metric of the loss masks, over on-policy rows with token spans of turns.
 
     Args:
         rows: The rows of this process.

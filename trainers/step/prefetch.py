@@ -6,10 +6,10 @@ the batch exceeds this bound. The sync after which a batch starts depends only o
 the speed of a process. A repeated run therefore plays the same starts with the same limits and the same versions of the
 weights. A batch may have fewer updates than expected; the run then takes more batches.
 
-``drain``: weights are synced once every batch that was allowed to start has been collected, that is, after every
-``staleness``-th batch; then the next batches start. ``carry``: weights are synced before every batch that is taken,
-while episodes run, and these episodes continue with the new weights. It depends on timing which turns use the new
-weights; each turn records the version of its weights.
+Without ``PrefetchPace.carry``, weights are synced once every batch that was allowed to start has been collected, that
+is, after every ``staleness``-th batch; then the next batches start. With ``carry``, weights are synced before every
+batch that is taken, while episodes run, and these episodes continue with the new weights. Timing determines which turns
+use the new weights; each turn records the version of its weights.
 
 Not covered: the content of a batch, how weights reach the engine, and recording a batch, which happens when it is
 taken. A batch that is never taken has no effect; a run that resumes from a checkpoint collects it again.
@@ -147,7 +147,7 @@ class Prefetch(Generic[B, S]):
             self._permit(self._taken - 1, self._step)
 
     def drain(self) -> None:
-        """Wait until every batch that was allowed to start is collected; does nothing if episodes are carried over.
+        """Wait until every batch that was allowed to start is collected; does nothing if ``PrefetchPace.carry`` is set.
 
         Raises:
             Exception: Collecting a batch failed.

@@ -1,7 +1,7 @@
 """``StepGroup``: a group of a step, which a later step continues if the step ends before the group.
 
-Covered: the form of a group that is carried over in a checkpoint. Not covered: when a group is carried over, which the
-collector decides.
+Covered: the form in which a checkpoint stores a group that is carried over. Not covered: when a group is carried over;
+the collector decides this.
 """
 
 from __future__ import annotations

@@ -16,17 +16,19 @@ from rstar2_env.core.status import ToolStatus
 from .batch import PlayedGroup
 
 NO_SIGNAL = ("none_correct", "all_correct", "unavailable", "not_selected")
-"""Reasons why no episode of a group has an advantage: no correct episode, only correct ones, only unavailable ones, or
-the selector's choice."""
+"""Reasons why no episode of a group has an advantage other than 0: no correct episode, only correct ones, only
+unavailable ones, or the selector's choice."""
 
 FigureNames = set[tuple[str, str]]
-"""Names in a step from which metric names are made, each with its kind (``end``, ``component`` or ``reason``)."""
+"""The ends, the reward components and the reasons for dropping episodes that occur in a step, as pairs (kind, name).
+
+The kind is ``end``, ``component`` or ``reason``; a metric is named after each pair."""
 
 
 def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
-    """Return the names of ends, reward components and reasons in some groups, from which metric names are made.
+    """Return the ends, the reward components and the reasons for dropping episodes in some groups; see ``FigureNames``.
 
-    Processes exchange these names, so that all report the same metrics.
+    Processes exchange these pairs, so that all report the same metrics.
     """
     names = {("end", episode.end) for group in groups for episode in group.episodes}
     names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}

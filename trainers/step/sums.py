@@ -11,7 +11,7 @@ from ..ranks import ONE, Ranks
 
 
 class Sums:
-    """Sums metrics over an interval; a rate is the total sum divided by the total count."""
+    """Sums and counts of metrics since the last ``take``; the mean of a metric is its sum divided by its count."""
 
     def __init__(self) -> None:
         self._totals: dict[str, tuple[float, float]] = {}

@@ -2,9 +2,9 @@
 
 A rollout is a row with ``responses_create_params``, ``response`` and ``reward``; input and output are items of OpenAI's
 Responses API. Covered: messages, reasoning, function calls and their outputs, token ids and log-probabilities, the
-reward, the expected answer, how the episode ended, and outputs that are lists of transitions (the agent of Aviary). The
-policy's own items in the input are context, which is never trained on. Not covered: images, audio and files, which are
-refused; definitions of tools, settings of the model, and the metrics of a verifier, which are left out.
+reward, the expected answer, how the episode ended, and outputs that are lists of transitions (as Aviary's agent returns
+them). The policy's own items in the input are context, which is never trained on. Not covered: images, audio and files,
+which are refused; definitions of tools, settings of the model, and the metrics of a verifier, which are left out.
 """
 
 from __future__ import annotations

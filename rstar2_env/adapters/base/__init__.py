@@ -1,1 +1,1 @@
-"""Code that several adapters share: for other frameworks' environments and agents, serving, messages, randomness."""
+"""Code that several adapters share: base classes, HTTP serving, chat messages, and global random states."""

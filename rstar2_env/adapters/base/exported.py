@@ -17,8 +17,8 @@ class Exported:
         wrappers: Wrappers of the environment, innermost first.
         name: Name of the package, in lower case with underscores.
         specification: Docstring of the environment, which specifies it for users.
-        episodes: Number of problems to write, for targets that write problems; ``None`` writes all problems of a finite
-            source.
+        episodes: Number of problems to write, if the target framework's package contains problems; ``None`` writes all
+            problems of a finite source.
     """
 
     env: str

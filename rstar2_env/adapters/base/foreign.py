@@ -29,7 +29,7 @@ End: TypeAlias = Literal["answered", "no_answer", "turns", "tokens", "time", "un
 
 _MAX_TEXT = 1 << 20
 _NOTE_LENGTH = 64
-"""Reserved length for the note that ``cut_middle`` inserts at the cut."""
+"""Number of characters reserved for the note that ``cut_middle`` inserts at the cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
         """Play one turn of the policy. An exception ends the episode as ``unavailable``."""
 
     def release(self) -> None:
-        """Release the resources of an episode; called at every end, before every ``reset``, and on close."""
+        """Release the resources of an episode; called when an episode ends, before every ``reset``, and on close."""
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode.
@@ -134,7 +134,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
 
         Raises:
             ConfigurationError: ``options`` has a key other than ``problem_id``.
-            UnknownNameError: There is no problem of that id.
+            UnknownNameError: There is no problem with that id.
         """
         super().reset(seed=seed)
         self._over = True

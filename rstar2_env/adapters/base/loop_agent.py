@@ -6,7 +6,8 @@ the observation is returned as the call's result. The final text is a turn too; 
 the loop runs again with the observation as its next message.
 
 Covered: any framework that is wrapped in a ``Loop``; simultaneous calls, which become consecutive turns; an episode
-that ends or is abandoned during a call: its loop is then unwound. Not covered: pickling in the middle of an episode.
+that ends or is abandoned during a call: an exception then ends its loop. Not covered: pickling in the middle of an
+episode.
 """
 
 from __future__ import annotations

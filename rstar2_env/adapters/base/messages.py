@@ -15,7 +15,7 @@ def text_of(content: Any) -> str:
 
 
 def user_and_system(messages: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
-    """Return two texts: all messages that are not system messages, joined; and all system messages, joined."""
+    """Join all messages that are not system messages, and all system messages; return the two texts in this order."""
     texts: dict[bool, list[str]] = {False: [], True: []}
     for message in messages:
         texts[message["role"] in ("system", "developer")].append(text_of(message.get("content")))

@@ -109,7 +109,7 @@ def _with_packages(sandbox: Sandbox | dict[str, Any], needed: list[str]) -> Sand
     """Return the sandbox's options, extended so that programs can import the packages that tasks install.
 
     Raises:
-        ConfigurationError: The sandbox hides these packages, or it is unknown whether it has them.
+        ConfigurationError: The sandbox hides these packages, or it is unknown whether the sandbox has them.
     """
     names = declared(sandbox)
     if isinstance(sandbox, dict) and names is not None:

@@ -1,8 +1,9 @@
 """Task folders of Harbor: ``task.toml``, ``instruction.md``, ``environment/``, ``solution/`` and ``tests/``.
 
-Covered: tasks of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it, with packages
-that this machine has (module ``packages``), and with commands that the sandbox can run (module ``set_up``). Every other
-task is refused with the reason. Not covered: how a task is run (module ``env``) or written (module ``export``).
+Covered: tasks of one step whose Dockerfile starts from a plain image (Python, Debian, Ubuntu), copies files, installs
+packages that this machine has (module ``packages``), and runs commands that the sandbox can run (module ``set_up``).
+Every other task is refused with the reason. Not covered: how a task is run (module ``env``) or written (module
+``export``).
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ class HarborTask:
     """A task that the sandbox can play.
 
     Attributes:
-        name: Name in ``task.toml``, or of the folder.
+        name: Name in ``task.toml``, or else the name of the folder.
         instruction: The text for the policy.
         workdir: Working folder of all commands, an absolute path in the sandbox.
-        folders: Folders to create, absolute paths in the sandbox.
+        folders: Folders to create, as absolute paths in the sandbox.
         files: Files of the image, each as its absolute path in the sandbox and its path on this machine.
         commands: Commands that set up the image, in their order.
         tests: Folder with ``test.sh``.
@@ -78,7 +79,7 @@ class HarborTask:
         environment: Environment variables of all commands.
         test_environment: Further variables of the tests.
         solution_environment: Further variables of the reference solution.
-        packages: Python packages that the task's programs import, by their pip names.
+        packages: Python packages that the Dockerfile installs, by their pip names.
         test_timeout_s: Time limit of the tests, in seconds.
         metadata: The table ``[metadata]``.
     """
@@ -110,7 +111,7 @@ def read_tasks(folder: str | Path, *, skip_refused: bool = False) -> list[Harbor
     """Read a task, or every task in a folder of tasks, in the order of their names.
 
     Args:
-        folder: Folder of a task (with ``task.toml``), or of folders of tasks.
+        folder: Folder of a task (with ``task.toml``), or a folder that contains such folders.
         skip_refused: Leave out tasks that the sandbox cannot play.
 
     Raises:

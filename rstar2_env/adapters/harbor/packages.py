@@ -1,12 +1,12 @@
 """Packages that the Dockerfile of a task installs, and whether this machine has them for programs in the sandbox.
 
-A ``RUN`` line that only installs packages, links ``python`` to ``python3`` and removes the installers' files needs no
-image if this machine has the packages: programs in the sandbox see ``/usr``, and the Python packages whose names the
-sandbox received.
+A ``RUN`` line that only installs packages, links ``python`` to ``python3`` or removes the installers' files needs no
+image if this machine has the packages: programs in the sandbox see ``/usr``, and the Python packages that the sandbox's
+option ``packages`` names.
 
 Covered: packages of ``apt-get`` and ``apt``, looked up in dpkg's database, and of ``pip``, looked up among the
-installed distributions; versions are checked. Not covered: sources other than the usual index, and extras of a package
-(their requirements are not checked).
+installed distributions; versions are checked. Not covered: packages from other sources than the default index, and
+extras of a package (their requirements are not checked).
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ _NETWORK = re.compile(
 )
 """Pattern of the beginning of a command that needs the network."""
 _OF_THE_SANDBOX = re.compile(r"(?:^|[\s=:'\">])(?:/tmp(?![\w.-])|\$HOME\b|\$\{HOME)")
-"""Pattern of a path in the temporary folder or the home folder."""
+"""Pattern of a path in the temporary folder or the home folder of the sandbox."""
 _PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Folders of programs that the sandbox shows."""
+"""This machine's folders of programs, which are visible in the sandbox."""
 _OWN_PROGRAMS = frozenset(("python", "python3"))
 """Programs that the sandbox itself provides."""
 
@@ -60,7 +60,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
         programs: Names of programs that earlier lines install.
 
     Returns:
-        ``False`` if the line is JSON, or has options of Docker or a here-document.
+        ``True``; ``False`` if the line is in JSON form, or has options of Docker or a here-document.
 
     Raises:
         ValueError: A quote is not closed, a command needs the network, a program is not on this machine, or the line
@@ -117,10 +117,11 @@ def _is_json(run: str) -> bool:
 
 
 def _unseen(line: ShellLine) -> str | None:
-    """Return a word that names files that the tests do not see, or a read-only target of a redirection; or ``None``.
+    """Return a word of a line that refers to files that the tests do not see; ``None`` if there is none.
 
-    The tests do not see the temporary folder and the home folder (``git --global`` writes there). Programs and settings
-    of the sandbox (``/usr``, ``/etc``) are read-only, so a redirection to them cannot work.
+    Such a word contains a path in the temporary folder or the home folder, or is the option ``--global`` of ``git``,
+    which writes to the home folder, or is the target of a redirection to a folder of the system (``/usr``, ``/etc``),
+    which is read-only in the sandbox.
     """
     for word in line.words:
         plain = without_quotes(word)

@@ -115,7 +115,8 @@ class TaskRewards:
     Attributes:
         rewards: Rewards by name; ``reward`` is the reward of the episode. Empty if there is none.
         error: Reason why there is no reward; empty if there is a reward.
-        available: Whether the tests could run; if not, the policy is not at fault.
+        available: Whether the result measures the policy; false if the sandbox failed or the tests wrote no valid
+            reward.
     """
 
     rewards: Mapping[str, float]
@@ -283,7 +284,7 @@ def _rewards(found: Mapping[str, str]) -> TaskRewards:
     """Parse the rewards as Harbor does, from ``reward.json`` or else ``reward.txt``.
 
     Args:
-        found: Contents of those of these files that exist, by file name; ``said`` is the end of the tests' output.
+        found: Contents of the files that exist, by file name; the key ``said`` has the end of the tests' output.
     """
     name = next((one for one in ("reward.json", "reward.txt") if one in found), None)
     if name is None:

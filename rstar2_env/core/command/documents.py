@@ -1,7 +1,7 @@
 """Reads the documentation pages and their sections by topic, from a checkout or an installed wheel.
 
-A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or, without
-a page, a section of the page about errors (``options``). Not covered: the display (``rstar2_env.cli.help``).
+A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or, without a
+page, a section of the troubleshooting page (``options``). Not covered: the display (``rstar2_env.cli.help``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rstar2_env.core.errors import UnknownNameError
 ERRORS_PAGE = "troubleshooting"
 _HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
 _COMMENT = re.compile(r"(?<=[\d%])<!-- [\w.]+ -->|^<!-- (?:table [\w.]+|/table) -->\n{1,2}", re.MULTILINE)
-"""Pattern of a comment in a page that names the results file of a figure or a table (``tools/figures.py``)."""
+"""Pattern of an HTML comment with the name of the results file of a number or a table (see ``tools/figures.py``)."""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]*)\)")
 
 
@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def error_sections() -> list[str]:
-    """Return the sections of the page about errors, which ``rstar2 help`` also finds without the page's name."""
+    """Return the anchors of the troubleshooting page's sections; ``rstar2 help`` accepts them without the page."""
     text = (_folder() / f"{ERRORS_PAGE}.md").read_text("utf-8")
     return [_anchor(title) for _, level, title in _headings(text) if level > 1]
 
@@ -55,7 +55,7 @@ def read_topic(topic: str, *, others: Iterable[str] = ()) -> str:
 
 
 def _folder() -> Path:
-    """Return the folder of the pages: inside the package if it is installed, next to the package in a checkout."""
+    """Return the folder of the pages: inside the package in an installation, next to the package in a checkout."""
     package = Path(__file__).resolve().parents[2]
     return next((folder for folder in (package / "docs", package.parent / "docs") if folder.is_dir()), package / "docs")
 
@@ -90,12 +90,15 @@ def _section(text: str, page: str, section: str, others: Iterable[str]) -> str:
 
 
 def _anchor(title: str) -> str:
-    """Return the anchor of a heading, as the documents' site makes it."""
+    """Return the anchor of a heading, as the documentation site generates it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
 
 
 def _with_commands(text: str, page: str) -> str:
-    """Replace each link to a page with its text and the command that prints the page; remove figures' HTML comments."""
+    """Replace each link to a page with its text and the command that prints the page.
+
+    Comments that match ``_COMMENT`` are removed.
+    """
 
     def replaced(match: re.Match[str]) -> str:
         picture, label, target = match.groups()

@@ -1,6 +1,6 @@
 """Makes Ctrl-C end the command ``rstar2`` without a traceback, even while the command imports modules.
 
-Not covered: other programs that import the package, whose signals are left alone.
+Not covered: other programs that import the package; their signal handlers are unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds the section of docs/troubleshooting.md that explains an error.
 
 An exception class for one kind of mistake names its section itself; otherwise the section belongs to the part of the
-package that raised the error. Not covered: the message, which explains what was expected and what to do without the
-docs.
+package that raised the error. Not covered: the message, which must be sufficient without the docs: it states what was
+expected and how to fix it.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ MODULES = {
     "viewer": ("view",),
     "wrappers": ("wrappers",),
 }
-"""Packages and modules, relative to ``rstar2_env``, whose errors each section explains."""
+"""For each section, the packages and modules (relative to ``rstar2_env``) whose errors it explains."""
 
 _SECTIONS = {"rstar2_env": "options"} | {
     f"rstar2_env.{name}": section for section, names in MODULES.items() for name in names
 }
-"""The section of each package and module; others use the section of the nearest package above them."""
+"""The section of each package and module; a module without an entry uses the nearest enclosing package's section."""
 
 
 _FOR_CALLERS = frozenset({"rstar2_env.core.files.given_path"})

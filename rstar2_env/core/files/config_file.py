@@ -174,7 +174,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name!r} is listed twice")
+            raise ValueError(f"the name {name!r} is listed twice")
         found[name] = value
     return found
 
@@ -188,7 +188,9 @@ def _composed_once(loader: Any, anchor: Any) -> Any:
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode):
             if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"{key.value!r} is listed twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"the name {key.value!r} is listed twice", problem_mark=key.start_mark
+                )
             seen.add(key.value)
     return node
 

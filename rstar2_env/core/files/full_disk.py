@@ -23,7 +23,7 @@ _TEXTS = (
     "disk is full",  # SQLite
     "pytorchstreamwriter failed writing",
 )
-"""Texts of full-disk errors that are not an ``OSError``: safetensors, tokenizers, SQLite, torch."""
+"""Parts of messages by which full-disk errors of safetensors, tokenizers, SQLite and torch are recognized."""
 
 
 def is_disk_full(error: BaseException) -> bool:

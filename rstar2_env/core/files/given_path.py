@@ -1,4 +1,4 @@
-"""``check_given``: raises an error if a path that a user gave does not exist, or is a file instead of a folder."""
+"""``check_given``: raises an error if a path from the user does not exist or is of the wrong kind (file or folder)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 def check_given(
     path: Path, expected: str, *, kind: Literal["file", "folder"] | None = None, option: str | None = None
 ) -> None:
-    """Check that a path exists, and has the right kind.
+    """Check that a path exists and is of the required kind.
 
     Args:
         path: The path that the user gave.
@@ -20,7 +20,7 @@ def check_given(
         option: Name of the option with the path.
 
     Raises:
-        ConfigurationError: The path does not exist, or is of the other kind; the message states which.
+        ConfigurationError: The path does not exist, or is not of the required ``kind``; the message states which.
     """
     if not path.exists():
         here = "" if path.is_absolute() else f" (the current folder is {Path.cwd()})"

@@ -39,15 +39,15 @@ KINDS = {
     "model": "a model",
     "logs": "the logs of servers",
 }
-"""Kinds of folders, and their names in messages."""
+"""The kinds of output folders, each with the name that messages use."""
 
 Location: TypeAlias = str | os.PathLike[str]
 
 _LINES = (".jsonl", ".ndjson", "")
-"""Suffixes of files with JSON lines; the first is suggested."""
+"""Suffixes of files with JSON lines; error messages suggest the first."""
 
 _PAGE = (".html", ".htm", "")
-"""Suffixes of files with an HTML page; the first is suggested."""
+"""Suffixes of files with an HTML page; error messages suggest the first."""
 
 _SHOWN = 3
 
@@ -255,7 +255,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield each existing path in options: each text, and its part before its first ``:`` or last ``@``."""
+    """Yield the existing paths in options: a text, or its part before the first ``:`` or the last ``@``."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

@@ -22,7 +22,7 @@ from rstar2_env.core.telemetry import endpoint_span
 
 _NOT_FOUND = 404
 _NAMED = re.compile(r"\bmodel\b|model_not_found|\bresponse\b|\bresp_", re.IGNORECASE)
-"""Matches the text of a 404 answer whose cause is a missing model or earlier response, not a wrong address."""
+"""Matches the text of a 404 answer that means an unknown model or an unknown earlier response, not a wrong address."""
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
 
@@ -45,13 +45,13 @@ class ChatEndpoint:
     Args:
         base_url: The endpoint up to and including its version, such as ``http://127.0.0.1:8000/v1``.
         api_key: Sent as a bearer token; ``None`` sends none.
-        timeout_s: Longest wait for a connection, and again for the answer, in seconds.
+        timeout_s: Longest wait in seconds: for a connection, and then for the answer.
         retries: Attempts after the first, on temporary failures: overload (408, 409, 425, 429, 5xx), a lost connection.
         retry_timeouts: Whether a request that timed out is retried too.
         max_bytes: Maximum length of an answer, in bytes; a longer answer is an error.
         option: Name of the caller's option that holds ``base_url``, for error messages.
         pace: Decides when each attempt may be sent; ``None`` sends at once.
-        api: The API that the endpoint speaks.
+        api: The API of the endpoint.
         reasoning: How reasoning is kept between turns; only ``api="responses"`` can keep it.
 
     Attributes:
@@ -106,8 +106,8 @@ class ChatEndpoint:
             The text of the first choice; empty if the endpoint gives none.
 
         Raises:
-            ServiceError: The endpoint did not answer, refused, or sent an invalid answer; the message names it
-                and quotes its answer.
+            ServiceError: The endpoint did not answer, refused, or sent an invalid answer; the message names the
+                endpoint and quotes its answer.
         """
         return self.read(self.ask(messages, **fields)).text
 
@@ -130,7 +130,7 @@ class ChatEndpoint:
             The endpoint's whole answer, as JSON.
 
         Raises:
-            ServiceError: The endpoint did not answer, or refused; the message names it and quotes its answer.
+            ServiceError: The endpoint did not answer, or refused; the message names the endpoint and quotes its answer.
         """
         with endpoint_span(self.url, fields) as span:
             answer = self._answer(self._body(messages, fields))

@@ -47,7 +47,7 @@ class Attempt:
         problem: Reason of the failure; ``None`` if the server answered.
         cause: ``lost`` (no connection) or ``passing`` (overload) if a later attempt may succeed, ``late`` if there was
             no answer in time; else empty.
-        wait_s: Seconds that the server asks to wait; ``None`` if it does not.
+        wait_s: Seconds to wait before a later attempt, as the server requested; ``None`` without such a request.
         status: Status of the response; 0 without one.
         text: Body of the response.
     """
@@ -117,7 +117,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def blocking_client(*, timeout_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> httpx.Client:
-    """Return an httpx client for threads, with keep-alive, the environment's proxies and the system's certificates."""
+    """Return an httpx client for threads: keep-alive, proxies from environment variables, the system's certificates."""
     import httpx
 
     return httpx.Client(timeout=timeout_s, headers=dict(headers), verify=ssl.create_default_context())
@@ -152,7 +152,7 @@ class BlockingClient:
     """Sends requests from threads, each of which waits for its answer. A forked process opens its own connections.
 
     Args:
-        timeout_s: Longest wait for a connection, and again for the answer, in seconds.
+        timeout_s: Longest wait in seconds: for a connection, and then for the answer.
         headers: Sent with each request.
         max_bytes: Maximum length of an answer, in bytes; for a longer answer the attempt fails.
     """
@@ -188,7 +188,7 @@ class HttpClient:
     """Sends requests with retries from coroutines, in an event loop of its own; close it after use.
 
     Args:
-        timeout_s: Longest wait for a connection, and again for the answer, in seconds.
+        timeout_s: Longest wait in seconds: for a connection, and then for the answer.
         retries: Attempts after the first. A request that timed out is not retried.
         api_key: Sent as a bearer token.
 
@@ -212,7 +212,7 @@ class HttpClient:
         self._client: Any = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the client's event loop and return its result; cancelling the awaiting task cancels it."""
+        """Run a coroutine in the client's event loop and return its result; cancelling the caller also cancels it."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:

@@ -38,7 +38,7 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
 
 
 def hub_commit(kind: Literal["models", "datasets"], name: str, revision: str | None = None) -> str | None:
-    """Return the commit hash of a branch or tag on the hub; ``None`` if the hub cannot be reached.
+    """Return the commit hash of a branch or tag on the hub; ``None`` if the hub does not provide it.
 
     Args:
         kind: Whether ``name`` is a model or a data set.

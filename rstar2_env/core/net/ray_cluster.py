@@ -1,8 +1,8 @@
 """The Ray cluster that all code in this process shares: joining, leaving, and selecting nodes.
 
-Covered: the use of an existing connection, or the creation of one that the last ``leave`` closes; the living nodes that
-have a resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and starting a cluster of
-several machines (``ray start``).
+Covered: the use of an existing connection; the creation of a connection, which the last ``leave`` closes; the living
+nodes that have a resource; an actor on a given node. Not covered: Ray's client protocol (``ray://``), and starting a
+cluster of several machines (``ray start``).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def leave() -> None:
 
 
 def connected() -> Any:
-    """Return the module ``ray`` if the process is connected; otherwise raise, because Ray would start a cluster.
+    """Return the module ``ray``; raise an error if the process is not connected, since Ray would start a cluster.
 
     Raises:
         SandboxUnavailableError: The process is no longer connected.
@@ -172,7 +172,7 @@ def no_node(resource: str | None) -> str:
 
 
 async def answer_from(node: RayNode) -> None:
-    """Wait until a Ray task, in a process of its own, has run on one given node.
+    """Wait until a worker process of one given node has run a Ray task.
 
     Raises:
         Exception: Ray cannot run the task (it raises many kinds), or this process is no longer connected.

@@ -36,7 +36,7 @@ def retry_after(value: str | None) -> float | None:
         value: The header's value; ``None`` when there is none.
 
     Returns:
-        At least 0 and at most a minute; ``None`` without the header, or when it cannot be read.
+        Seconds, limited to the range from 0 to 60; ``None`` without the header, or if its value cannot be parsed.
     """
     if value is None:
         return None

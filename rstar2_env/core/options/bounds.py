@@ -1,8 +1,8 @@
-"""Upper bounds of count options such as ``max_tokens``, chosen by the last word of the option's name.
+"""Upper bounds of count options such as ``max_tokens``, chosen by a word in the option's name.
 
-Counts that determine memory use have an upper bound, so that a typing error is reported for that option and does not
-exhaust the memory. An option whose own rule has an upper bound keeps that bound. Not covered: whether a run within
-these bounds fits the machine (``rstar2 plan``).
+Counts that determine memory use have an upper bound, so that a typo in the number is reported and does not exhaust the
+memory. An option whose own rule has an upper bound keeps that bound. Not covered: whether a run within these
+bounds fits the machine (``rstar2 plan``).
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def option(
     """Declare a field of a record of options, with its constraints and either a default or a factory.
 
     Args:
-        default: The default, which is always valid.
+        default: The default, which is valid even if it violates the constraints.
         factory: Creates the default, for mutable values such as a list.
         least: Smallest number; for a text or a list, the smallest length.
         most: Largest number; for a text or a list, the largest length.
@@ -131,8 +131,8 @@ def check_options(record: Any, prefix: str = "", *, passed_on: bool = False) -> 
     Args:
         record: An instance, frozen or not.
         prefix: Prefix of the names in messages ("Limits.").
-        passed_on: Whether text in a field that declares no type stays unparsed, for the part that receives it to
-            parse.
+        passed_on: Whether text in a field without a declared type stays unparsed, so that the part that receives the
+            text can parse it.
 
     Raises:
         ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.

@@ -94,7 +94,7 @@ def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
 
     Args:
         value: A text, such as an option as it was typed (``tools=python+mcp:./server.py``), or mappings and lists.
-        seen: Texts that are left out; those that this call reads are added.
+        seen: Texts to leave out; this call adds the texts that it reads.
     """
     seen = set() if seen is None else seen
     inner: list[Any] = []

@@ -1,8 +1,8 @@
 """Loads environments of other distributions, found through the entry-point group ``rstar2_env.envs``.
 
-They are loaded when ``rstar2_env`` is imported, and the distribution of each id is recorded. An entry point names a
-module, or a function, that registers ids with Gymnasium. A broken entry point is left out with a warning that names its
-distribution. Not covered: agents, trainers, dialects and families, which have their own groups (see
+The environments are loaded when ``rstar2_env`` is imported, and the distribution of each id is recorded. An entry point
+names a module, or a function, that registers ids with Gymnasium. A broken entry point is left out with a warning that
+names its distribution. Not covered: agents, trainers, dialects and families, which have their own groups (see
 ``rstar2_env.core.options.registry``).
 """
 

@@ -1,9 +1,9 @@
 """``Registry``: names for parts that users can swap: trainers, agents, dialects, problem families, sandboxes.
 
-One class serves all kinds of parts. On first use it imports the modules of one package, which register their parts, and
-loads the parts of other distributions through the entry-point group ``rstar2_env.<kind>``. The core packages therefore
-import no plugin. A name may also refer to user code, ``module:Name`` or ``./file.py:Name`` (see ``user_code``).
-Environments are in Gymnasium's registry.
+One class serves all kinds of parts. On first use, a registry imports the modules of its package, which register their
+parts, and loads the parts of other distributions through the entry-point group ``rstar2_env.<kind>``. The core packages
+therefore import no plugin. A name may also refer to user code, ``module:Name`` or ``./file.py:Name`` (see
+``user_code``). Environments are in Gymnasium's registry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Registry(Generic[T]):
 
     Args:
         kind: Singular name of the kind of parts, for error messages ("trainer").
-        package: Package whose modules register themselves when imported, or ``None``.
+        package: Package whose modules register their parts when they are imported, or ``None``.
         entry_points: Entry-point group of other distributions' parts, or ``None``.
         shape: Recognizes a part in a user's file, if the user gives only the file without the part's name.
         listed_by: Command that lists the parts, for the error about an unknown name among many.
@@ -56,7 +56,7 @@ class Registry(Generic[T]):
         self._lock = threading.RLock()
 
     def register(self, name: str, part: T | None = None) -> Callable[[T], T]:
-        """Register ``part`` under ``name``; without ``part``, return a decorator that does.
+        """Register ``part`` under ``name``; without ``part``, return a decorator that registers a part.
 
         Raises:
             DuplicateNameError: Another part already has the name.
@@ -73,7 +73,7 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """Return the part of that name, or from user code (``module:Name``, ``./file.py:Name`` or ``./file.py``).
+        """Return a registered part, or a part in user code (``module:Name``, ``./file.py:Name`` or ``./file.py``).
 
         Raises:
             UnknownNameError: The name is not registered; the message suggests the nearest names.

@@ -50,7 +50,7 @@ class Parameter:
     from_run: str = ""
 
     def admits(self, value: Any) -> bool:
-        """Whether a value is valid for the option; the option's default always is."""
+        """Whether a value is valid for the option; the option's default is always valid."""
         return value is self.default or is_valid(value, self.hint, self.rule)
 
 

@@ -160,10 +160,10 @@ def progress(
     Args:
         doing: Name of the activity ("playing").
         total: Number of items, if known before the first report.
-        done: Number of items that an earlier run finished. ``None``: one less than the first reported number, as if
-            this run had finished one item by then.
-        show: Whether to show the activity and the activities within it; ``None`` does as the enclosing activity does,
-            and hides the activity if there is none.
+        done: Number of items that an earlier run finished. ``None``: at the first report, all finished items except one
+            count as items of an earlier run.
+        show: Whether to show the activity and the activities within it; ``None`` shows them
+            if the enclosing activity is shown, and hides them if there is none.
     """
     activity = _DISPLAY.begin(doing, total, done, show)
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from rstar2_env.core.progress.text import ActivityRow
 
 FIRST_LINE_S = 2.0
-"""Seconds until the first line about an activity if stderr is not a terminal; shorter activities print nothing. With
-the time that a program takes to start, a user waits less than 5 seconds."""
+"""Seconds until the first line about an activity if stderr is not a terminal; shorter activities print nothing.
+Including the start of the program, a user waits less than 5 seconds for the line."""
 
 MOST_S = 30.0
 """Longest interval between two lines, in seconds; intervals double up to this value."""
@@ -105,7 +105,7 @@ class Bars:
 
 
 class NotebookCell:
-    """Display in a notebook: one output of the running cell shows the activities and the last lines."""
+    """Display in a notebook: one output of the running cell shows the activities and the last printed lines."""
 
     def __init__(self) -> None:
         from IPython import display

@@ -41,7 +41,7 @@ class EpisodeEntry:
     """An episode as stored in a run's folder, with its step and its place in the group.
 
     Attributes:
-        episode: The episode, without token ids; in an evaluation, ``episode.group`` is its number.
+        episode: The episode, without token ids; in an evaluation, ``episode.group`` is the episode's number.
         step: Optimizer step for which the episode was played, or after which it was evaluated.
         member: Index of the episode in its group, from 0.
         decision: The trainer's decision; ``None`` in an evaluation, which selects nothing.

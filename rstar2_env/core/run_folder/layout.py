@@ -84,6 +84,6 @@ def episode_key(split: str, step: int, line: int, rank: int) -> str:
         split: ``"train"`` or ``"eval"``.
         step: Step of the episode.
         line: Number of its line in the file of the step, from 0.
-        rank: The process that wrote it; it is left out if it is 0.
+        rank: Number of the process that wrote the episode; the key omits it if it is 0.
     """
     return f"{split}-{step}-{line}" + (f"-rank{rank}" if rank else "")

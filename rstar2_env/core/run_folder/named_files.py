@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _MOST_BYTES = 1 << 30
-"""Size up to which a file is read; this takes a few seconds."""
+"""Maximum size of a file to hash, in bytes; hashing a file of this size takes a few seconds."""
 _PIECES = re.compile(r"""[^\s,;=+*()\[\]{}"'`]+""")
 _NAME = re.compile(r"(.*?[^/:.]\.[A-Za-z]\w*)(?::.*)?", re.DOTALL)
 

@@ -124,7 +124,7 @@ class Run:
         return sorted(figures | {file.step for file in step_files(self.path / EPISODES, "train")})
 
     def metrics(self) -> list[dict[str, float]]:
-        """The metrics as one mapping per step, with the key ``step``; of several lines of a step, later values win.
+        """The metrics as one mapping per step, with the key ``step``; a later line of a step overrides earlier ones.
 
         A figure without data is NaN.
         """
@@ -146,7 +146,8 @@ class Run:
     def weights(self) -> dict[str, int]:
         """Optimizer step of each set of weights that the run saved, by the path of the weights in the folder.
 
-        Weights of steps that a resume dropped are left out, even if they replaced weights of a step that was kept.
+        Weights of a step that a resume dropped are left out, even if they overwrote the weights of an earlier, kept
+        step.
         """
         found: dict[str, int] = {}
         for event in self.events:
@@ -170,18 +171,18 @@ class Run:
         return self._lasting("note")
 
     def episodes(self, step: int) -> list[EpisodeEntry]:
-        """Return the training episodes of a step, from all processes, sorted by group and member."""
+        """Return the training episodes of a step, from all processes, sorted by round, group and member."""
         return sorted(self._entries("train", step), key=_place)
 
     def groups(self, step: int) -> list[list[EpisodeEntry]]:
-        """Return the training episodes of a step by group; groups played later to replace others come last."""
+        """Return the training episodes of a step by group; groups that replace unusable groups come last."""
         groups: dict[tuple[int, int], list[EpisodeEntry]] = {}
         for entry in self.episodes(step):
             groups.setdefault(_place(entry)[:2], []).append(entry)
         return list(groups.values())
 
     def held_out(self, step: int = 0) -> list[EpisodeEntry]:
-        """Return the episodes of the evaluation after a step, sorted by number; ``rstar2 eval`` has step 0."""
+        """Return the episodes of the evaluation after a step, sorted by number; step 0 for ``rstar2 eval``."""
         return sorted(self._entries("eval", step), key=_place)
 
     def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:
@@ -234,7 +235,7 @@ class Run:
         return inside(self.path, self.path / name)
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of one kind, without those of steps that a later resume from an earlier step dropped."""
+        """Return the events of one kind, except events of steps that a later resume from an earlier step dropped."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":
@@ -354,7 +355,7 @@ _VALUES: Mapping[str, _Rule] = {
     "outputs": (_is_mapping, "a mapping"),
     "seconds": (_is_number, "a number"),
 }
-"""Checks of the keys of events, whatever their kind; other keys may hold any value."""
+"""The check of each key that an event of any kind may have; keys not listed here may hold any value."""
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("path",),
     "saved": ("path",),
@@ -396,7 +397,7 @@ def _metrics(record: Any) -> dict[str, Any]:
 
 
 def _event(record: Any) -> dict[str, Any]:
-    """Check the keys of an event that readers use; other keys may have any value."""
+    """Check the values of the keys that readers use in an event; other keys may have any value."""
     event = dict(record)
     _check(event, "event", _VALUES["event"])
     for name in ("step", *_NEEDED.get(event["event"], ()), *filter(_VALUES.__contains__, event)):

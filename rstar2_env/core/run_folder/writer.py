@@ -52,8 +52,8 @@ _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymn
 class RunWriter:
     """Writes the files of a run's folder; any thread may use it.
 
-    Each process of a run has one writer. The first process (rank 0) calls ``begin`` before any process writes. Only
-    this process writes metrics and events; every process writes its own episodes.
+    Each process of a run has one writer. The first process (rank 0) calls ``begin`` before any process writes. Only the
+    first process writes metrics and events; every process writes its own episodes.
 
     Args:
         folder: The run's folder; it is created.
@@ -87,11 +87,11 @@ class RunWriter:
     def begin(
         self, config: Mapping[str, Any], *, resumed: int | None = None, config_file: str = CONFIG_FILE, **more: Any
     ) -> None:
-        """Begin a new run in the folder, or resume a run; in other processes than the first, do nothing.
+        """Begin a new run in the folder, or resume a run; in processes other than the first, do nothing.
 
         Resuming removes the data of all steps after ``resumed``. A new run removes the metrics, events, episodes and
-        tokens of an earlier run of its kind. A caller that wants to refuse this must check before (``check_folder``); a
-        caller that wants to remove all of the earlier run must begin the folder before (``begin_folder``).
+        tokens of an earlier run of its kind. A caller that wants to keep the earlier run must call ``check_folder``
+        first; a caller that wants to remove all files of the earlier run must call ``begin_folder`` first.
 
         Args:
             config: The options of the run, in a form that can be passed again.
@@ -131,7 +131,7 @@ class RunWriter:
         """Append an event with the current time; only the first process writes the event.
 
         Args:
-            event: Kind of the event: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``,
+            event: Kind of the event: ``started``, ``resumed``, ``saved``, ``checkpoint``, ``evaluation``, ``note``,
                 ``interrupted``, ``failed``, ``finished``, or any other word.
             step: Number of optimizer steps done.
             **more: Further keys.
@@ -151,7 +151,7 @@ class RunWriter:
         """Append groups of a training step, with the decision about each episode.
 
         Args:
-            step: The optimizer step that they were played for, from 1.
+            step: The optimizer step for which the groups were played, from 1.
             groups: All episodes of each group, selected or not.
             decisions: Decision about each episode, in the shape of ``groups``; ``None`` means that no episode was kept.
             extra: Function that returns further keys for the line of an episode.
@@ -227,7 +227,7 @@ class RunWriter:
             partial.write_text(text, "utf-8")
 
     def _cut(self, last: int) -> None:
-        """Remove metrics, episodes and tokens of all steps after ``last``; if it is negative, also all events."""
+        """Remove metrics, episodes and tokens of all steps after ``last``; if ``last`` is negative, also all events."""
         events, figures = self.folder / EVENTS_FILE, self.folder / METRICS_FILE
         if last < 0:
             events.unlink(missing_ok=True)

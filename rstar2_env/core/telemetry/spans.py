@@ -35,7 +35,7 @@ class NoSpan:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the span; an exception that leaves it marks it as failed."""
+        """Close the span; an exception in the ``with`` block marks the span as failed."""
 
     def fail(self, error_type: str) -> None:
         """Mark the operation as failed.

@@ -1,9 +1,9 @@
 """``recording``: switches telemetry on for a block if environment variables request it, and flushes it at the end.
 
-``RSTAR2_OTEL`` is ``0`` (off), ``1`` (on) or the address of a collector. Without it, the standard variables decide:
-``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`` or ``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT``
-switches telemetry on, ``OTEL_SDK_DISABLED=true`` switches it off. All other standard variables apply too (headers,
-sampler, intervals).
+``RSTAR2_OTEL`` is ``0`` (off), ``1`` (on) or the address of a collector. Without it, any of the standard
+variables ``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`` and
+``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`` switches telemetry on. ``OTEL_SDK_DISABLED=true`` switches it off in any case.
+All other standard variables apply too (headers, sampler, intervals).
 
 A collector that does not answer delays the end of a run by at most ``FLUSH_S`` seconds: a separate thread sends spans,
 and drops them if its queue is full. Not covered: gRPC, logs.
@@ -70,9 +70,9 @@ def recording(
             ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` decide.
 
     Raises:
-        ConfigurationError: ``RSTAR2_OTEL`` has an unknown value, or a variable requests an unsupported protocol or
-            exporter.
-        MissingExtraError: ``RSTAR2_OTEL`` asks for telemetry, and the extra ``otel`` is not installed.
+        ConfigurationError: ``RSTAR2_OTEL`` has an unknown value, or it requests telemetry and a standard variable
+            requests an unsupported protocol or exporter.
+        MissingExtraError: ``RSTAR2_OTEL`` requests telemetry, and the extra ``otel`` is not installed.
     """
     if spans.is_recording():
         yield
@@ -163,7 +163,8 @@ def _captures() -> bool:
         return True
     if said not in ("", "false", "no_content"):
         _LOG.warning(
-            "The environment variable %s=%s does not record texts; the value span_only records them on spans.",
+            "The environment variable %s=%s does not enable the recording of prompts and replies: set it to span_only "
+            "to record them on spans.",
             CONTENT,
             said,
         )
@@ -258,7 +259,7 @@ class _FirstFailure(logging.Handler):
     """Passes on only the first log message about sending, so that a dead collector does not fill the terminal.
 
     Attributes:
-        sending: Whether the providers are open; earlier messages are about the environment variables.
+        sending: Whether the providers are open; messages before that are about the environment variables.
         said: Whether sending has failed.
     """
 

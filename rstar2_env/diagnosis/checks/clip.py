@@ -22,7 +22,7 @@ def _losses(run: RunRecord) -> Sequence[Mapping[str, Any]]:
 
 
 def _clips(run: RunRecord) -> bool:
-    """Whether a loss has a bound beyond which a token gets no gradient; true if the losses are unknown.
+    """Whether any loss of a run has a bound beyond which a token gets no gradient; true if the losses are unknown.
 
     ``cispo`` does not count: it reports the same figures for tokens whose weight is at a bound, but these tokens keep
     their gradient.
@@ -75,8 +75,8 @@ register(
         name="clip_never",
         title="No token is ever clipped",
         looks_at="`clip/low` and `clip/high` of a run with several updates for each rollout",
-        rule="exactly 0 in every step of a run with at least 20 steps: with several updates at a useful learning rate, "
-        ".1 to 2 % of the tokens are clipped; with one update the ratio is 1, so 0 is correct",
+        rule="no token is clipped in a run of at least 20 steps: with several updates at a useful learning rate, "
+        "0.1 to 2 % of the tokens are clipped; with one update per rollout the ratio is 1, so 0 is correct",
         severity="note",
         cause="A learning rate that is too low, or ratios that are computed against the current weights.",
         change=("--set optim.learning_rate=HIGHER",),
@@ -89,11 +89,12 @@ register(
         name="clip_always",
         title="Most tokens are clipped",
         looks_at="`clip/low` and `clip/high`",
-        rule="more than 50 % of the tokens (with ratios of turns or sequences, more than 95 %) in 3 consecutive steps: "
-        "at a share of 20 %, a fifth of the rollout already has no gradient; the bounds of about 3e-4 for turns and "
-        "sequences clip 60 to 85 % in runs that learn",
+        rule="in 3 consecutive steps, more than 50 % of the tokens are clipped (with ratios of turns or sequences, "
+        "more than 95 %): clipped tokens have no gradient; the bounds of about 3e-4 for ratios of turns and sequences "
+        "clip 60 to 85 % of the tokens in runs that learn",
         severity="error",
-        cause="A learning rate that is too high, many updates for each rollout, or an engine that differs.",
+        cause="A learning rate that is too high, many updates for each rollout, or an engine whose probabilities "
+        "differ from the trainer's.",
         change=(
             "--set optim.learning_rate=LOWER",
             "--set optim.updates_per_rollout=1",

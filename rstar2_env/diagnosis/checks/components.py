@@ -17,7 +17,7 @@ class _Part:
 
     Attributes:
         values: The distinct values of the component.
-        first: Its value in the first episode; 0 if no episode has it.
+        first: Value of the component in the first episode that has it; 0 if no episode has it.
         correct: The distinct values of ``correct`` among the episodes that have the component.
         episodes: Number of episodes that have the component.
         keys: Keys of the first few of these episodes.
@@ -84,9 +84,9 @@ register(
         name="judge_constant",
         title="A component of the reward is constant",
         looks_at="`rewards` of the episodes, by component, in runs with several components",
-        rule="the same value in at least 64 episodes, of which some are right and some are wrong, from at least 3 "
-        "steps: a judge that reads the episodes does not give all of them the same score; 0 counts only in a run with "
-        "a judge (`rollout.judge`), or for a component whose name contains `judge`",
+        rule="a component has the same value in at least 64 episodes of at least 3 steps, although some of these "
+        "episodes are right and some are wrong: a judge that reads the episodes does not give all of them the same "
+        "score; 0 counts only in a run with a judge (`rollout.judge`), or for a component whose name contains `judge`",
         severity="warning",
         cause="A judge whose reply cannot be parsed, so a default score is used, or whose prompt lacks the episode.",
         change=("--set rollout.judge=model:url=URL,model=NAME", "--set reward=return"),

@@ -12,8 +12,8 @@ from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 _SHARE, _LEAST = 0.05, 20
 _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
 _UNSURE = 3
-"""Number of repeats that problems without ids are assumed to have in addition: with a probability of .05, a family of
-which 3 repeats are expected shows none."""
+"""Number of repeated texts that is added before the size of a family of problems without ids is estimated. Without it,
+the estimate can be too large by chance: if 3 repeats are expected, there is none with a probability of .05."""
 
 
 def _duplicates(run: RunRecord) -> Evidence | None:
@@ -99,7 +99,7 @@ register(
         title="The training problems contain duplicates",
         looks_at="the texts of problems with different ids, ignoring white space and case",
         rule="after at least 20 problems were drawn, the number of problems that repeat the text of another one, minus "
-        "2 standard errors, is more than 5 % of the drawn problems: fewer duplicates hardly matter",
+        "2 standard errors, is more than 5 % of the drawn problems: fewer repeated problems hardly matter",
         severity="warning",
         cause="Several sources that share problems, or a file that was joined with itself.",
         change=("rstar2 problems stats PROBLEMS",),

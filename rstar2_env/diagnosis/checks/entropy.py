@@ -12,7 +12,7 @@ LOWEST = 0.05
 the episodes of a group hardly differ."""
 _TIMES, _LEAST, _WINDOW = 3.0, 1.0, 3
 _SMALLEST = 1e-4
-"""Entropy below which the number itself says nothing more."""
+"""Smallest entropy that a message states as a number; about a smaller one, it states only "below" this number."""
 
 
 def _collapsed(run: RunRecord) -> Evidence | None:
@@ -61,8 +61,8 @@ register(
         name="entropy_collapsed",
         title="The entropy is too low",
         looks_at="`policy/entropy`, mean of 3 steps",
-        rule=f"below {LOWEST} nats a token in 3 consecutive means: 99 of 100 tokens are then the most likely one, and "
-        "sampled episodes hardly differ",
+        rule=f"the entropy is below {LOWEST} nats a token in 3 consecutive means of 3 steps: in 99 of 100 places, the "
+        "sampled token is then the most likely one, and sampled episodes hardly differ",
         severity="warning",
         cause="Many updates on few problems, or a clip bound under which only likely tokens can become more likely.",
         change=(
@@ -80,8 +80,8 @@ register(
         name="entropy_exploded",
         title="The entropy explodes",
         looks_at="`policy/entropy`, mean of 3 steps, against the median of the first 3 steps",
-        rule="more than 3 times the level at the start and more than 1 nat a token in 3 consecutive means: text of "
-        "trained models has .1 to .8",
+        rule="in 3 consecutive means of 3 steps, the entropy is more than 3 times its level at the start and more than "
+        "1 nat a token: text of trained models has an entropy of 0.1 to 0.8 nats a token",
         severity="error",
         cause="An entropy bonus that is too large, a learning rate that is too high, or updates from bad ratios.",
         change=("--set loss.entropy.coef=0", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),

@@ -12,7 +12,7 @@ from rstar2_env.diagnosis.record import RunRecord
 
 _APART = 0.01
 _OF_HIGH, _OF_LOW = ("all_wrong", "cut_by_tokens"), ("episodes_identical", "few_signals")
-"""Usual effects of a temperature of training above 1, and of one below 1."""
+"""Names of the checks whose faults a training temperature above 1, and one below 1, usually causes."""
 _FALL, _ERRORS = 0.05, 3.0
 _POOLED = 3
 """Largest number of consecutive evaluations whose mean is compared with the last one: a mean has a smaller standard
@@ -26,8 +26,8 @@ def _temperature(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=run.evaluations[0].number,
         until=None,
-        says=f"Held-out problems are played at temperature {float(held_out):g}, training at {float(train):g}: their "
-        "pass rates cannot be compared.",
+        says=f"The held-out problems are played at temperature {float(held_out):g} and the training problems at "
+        f"{float(train):g}, so their pass rates cannot be compared.",
         figures={"rollout.temperature": float(train), "eval.temperature": float(held_out)},
         episodes=tuple(one.key for one in run.evaluations[-1].episodes[:3]),
         effects=_OF_HIGH if float(train) > 1 + _APART else _OF_LOW if float(train) < 1 - _APART else (),
@@ -67,7 +67,7 @@ register(
         name="evaluation_temperature",
         title="Evaluation and training have different temperatures",
         looks_at="`rollout.temperature` and `eval.temperature`",
-        rule="a difference of more than .01",
+        rule="the two temperatures differ by more than 0.01",
         severity="note",
         cause="An evaluation that is configured for greedy decoding.",
         change=("--set eval.temperature=null",),
@@ -79,9 +79,9 @@ register(
         name="held_out_falls",
         title="The held-out pass rate falls",
         looks_at="the evaluations with their standard errors",
-        rule="the pass rate of the last evaluation is below that of an earlier evaluation, or below the mean of 2 or 3 "
-        "consecutive earlier ones, by more than 5 points and by more than 3 standard errors: the best of several "
-        "evaluations is partly high by chance, so 2 standard errors are too few",
+        rule="the pass rate of the last evaluation is below the pass rate of an earlier evaluation, or below the mean "
+        "of 2 or 3 consecutive earlier ones, by more than 5 points and by more than 3 standard errors: the best of "
+        "several evaluations is partly high by chance, so 2 standard errors are too few",
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
         change=(

@@ -36,7 +36,7 @@ def _nan(run: RunRecord) -> Evidence | None:
 
 
 def _differ(step: StepData) -> bool:
-    """Return whether the kept episodes of any group differ in their rewards, which should give them an advantage."""
+    """Return whether a group has kept episodes with different rewards, which should give them an advantage."""
     return any(len({one.reward for one in group if one.kept}) > 1 for group in step.groups())
 
 
@@ -88,7 +88,7 @@ register(
         name="gradient_nan",
         title="The loss or the gradient is not a number",
         looks_at="`loss` and `grad_norm` of every step",
-        rule="one step with a value that is not finite: no step of a working run has such a value",
+        rule="`loss` or `grad_norm` of a step is not finite: in a working run, they are finite in every step",
         severity="error",
         cause="An overflow in half precision, or a ratio of probabilities that is not bounded.",
         change=("--set model.dtype=bfloat16", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),
@@ -104,7 +104,8 @@ register(
         title="The gradient is zero",
         looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`), or that kept "
         "episodes of a group with different rewards",
-        rule="exactly 0 in 3 consecutive such steps: a policy gradient over sampled tokens is never exactly 0",
+        rule="in 3 consecutive steps of this kind, the norm of the gradient is exactly 0: a policy gradient over "
+        "sampled tokens is never exactly 0",
         severity="error",
         cause="Weights that are frozen, tokens that are all masked or all clipped, or an advantage that is always 0.",
         change=("--set model.lora_rank=0", "--set loss.ppo_clip.low=0.2 --set loss.ppo_clip.high=0.28"),
@@ -119,8 +120,8 @@ register(
         name="gradient_clipped",
         title="The gradient is clipped at every step",
         looks_at="`grad_norm` and `optim.max_grad_norm`",
-        rule="more than 10 times the bound in 5 consecutive steps: a norm of a few times the bound is common and "
-        "harmless, since Adam divides by the gradient's scale",
+        rule="the norm of the gradient is more than 10 times `optim.max_grad_norm` in 5 consecutive steps: a norm of a "
+        "few times this bound is common and harmless, since Adam divides by the gradient's scale",
         severity="warning",
         cause="A bound that is too low for the size of the model, or a loss that is not averaged.",
         change=("--set optim.max_grad_norm=HIGHER", "--set aggregation=token_mean"),

@@ -11,15 +11,16 @@ from rstar2_env.diagnosis.spells import each_step, rolling, spell
 
 _SMALL = 3
 _GROUPS = 30
-"""Number of groups over which shares are averaged. A group has at least 2 episodes, so they have at least 60 together,
-and the standard error of their pass rate is at most about .06."""
+"""Number of groups over which shares are averaged. A group has at least 2 episodes, so 30 groups have at least 60
+episodes, and the standard error of their pass rate is at most about .06."""
 _MISSED = 0.3
 
 
 def _equal(step: StepData) -> float | None:
     """Return the probability that a group's episodes are by chance all right or all wrong, at the step's pass rate.
 
-    The result is ``None`` if a group has more than ``_SMALL`` episodes.
+    The result is ``None`` if a group has more than ``_SMALL`` graded episodes or if none has two, and 0 if the pass
+    rate is 0 or 1: then the reason is not chance.
     """
     verdicts = [[one.correct for one in group if one.correct is not None] for group in step.groups()]
     groups = [group for group in verdicts if len(group) > 1]
@@ -50,7 +51,7 @@ def _look(run: RunRecord) -> Evidence | None:
         since=found.since,
         until=found.until,
         says=f"Groups have {size} episodes. At the pass rate of these steps, {100 * found.mean:.0f} % of such groups "
-        "have equal rewards by chance and do not train.",
+        "have equal rewards by chance, so nothing is learned from them.",
         figures={"episodes of a group": size, "equal by chance": found.mean},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
     )
@@ -61,8 +62,9 @@ register(
         name="group_small",
         title="Groups are too small",
         looks_at="the episodes of each group, over enough steps to include 30 groups",
-        rule="at most 3 episodes, if more than 30 % of such groups have equal rewards by chance at the pass rate of "
-        "the steps: at a pass rate of .5, two episodes are equal half of the time, eight episodes 1 % of the time",
+        rule="groups have at most 3 episodes, and at the pass rate of the steps more than 30 % of such groups have "
+        "equal rewards by chance: at a pass rate of 0.5, two episodes have equal rewards half of the time, and eight "
+        "episodes 1 % of the time",
         severity="warning",
         cause="A group size that was chosen to save memory or time.",
         change=("--set rollout.group_size=8", "--set rollout.problems_per_step=FEWER"),

@@ -12,7 +12,8 @@ _SHARE, _LEAST, _PART = 0.9, 6, 0.25
 _COLD = 0.3
 _EFFECTS = ("all_right", "all_wrong", "few_signals")
 _LONG = 30
-"""Number of tokens from which equal right answers count: a right answer to an easy problem may be a single number."""
+"""A group of identical right episodes counts only from this number of tokens on: the right answer to an easy problem
+may be a single number."""
 
 
 def is_cold(run: RunRecord) -> bool:
@@ -25,7 +26,7 @@ def _is_same(group: Sequence[EpisodeDigest]) -> bool:
 
 
 def _compared(step: StepData) -> list[list[EpisodeDigest]]:
-    """Return the groups of several episodes, without those whose equal answers are right and short."""
+    """Return the groups with several episodes, except groups whose identical episodes are right and short."""
     groups = [group for group in step.groups() if len(group) > 1 and all(one.text for one in group)]
     return [
         group
@@ -35,13 +36,13 @@ def _compared(step: StepData) -> list[list[EpisodeDigest]]:
 
 
 def _counts(step: StepData) -> tuple[int, int, int]:
-    """Return the numbers of identical groups among the compared ones, of compared groups, and of all groups."""
+    """Return the number of identical groups among the compared groups, of compared groups, and of all groups."""
     compared = _compared(step)
     return sum(map(_is_same, compared)), len(compared), len(step.groups())
 
 
 def _share(step: StepData) -> float | None:
-    """Return the share of identical groups among the compared ones; ``None`` if few groups are compared."""
+    """Return the share of identical groups among the compared groups; ``None`` if few groups are compared."""
     same, compared, every = step.once("groups/compared", _counts)
     return same / compared if compared and compared >= _PART * every else None
 
@@ -72,9 +73,10 @@ register(
         name="episodes_identical",
         title="The episodes of a group are identical",
         looks_at="the texts of the policy in the episodes of a group",
-        rule=f"in 3 consecutive steps, at least {100 * _SHARE:.0f} % of the groups, if these are at least {_LEAST} "
-        f"groups and a quarter of all; identical right answers with fewer than {_LONG} tokens are not counted: an easy "
-        "problem has one short answer, but sampled texts with more tokens differ",
+        rule=f"in 3 consecutive steps, the episodes are identical in at least {100 * _SHARE:.0f} % of the compared "
+        f"groups, and at least {_LEAST} groups and a quarter of all groups are compared; groups with identical right "
+        f"answers of fewer than {_LONG} tokens are left out: an easy problem has one short answer, but longer sampled "
+        "texts differ",
         severity="error",
         cause="Greedy or almost greedy sampling (a temperature near 0, or a top-k of 1), or an engine that samples "
         "each episode of a group with the same seed.",

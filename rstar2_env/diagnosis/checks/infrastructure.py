@@ -52,7 +52,7 @@ def fault_rate(run: RunRecord) -> float:
 
 
 def _calls(step: StepData) -> dict[int, tuple[int, int]]:
-    """Return, by process, the number of a step's calls, and how many of them are labelled as injected."""
+    """Return, by process, the number of a step's calls, and the number of calls that are labelled as injected."""
     found: dict[int, tuple[int, int]] = {}
     for one in step.episodes:
         calls, labelled = found.get(one.rank, (0, 0))
@@ -91,8 +91,8 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
                         says=f"The options inject a fault into {200 * rate:g} % of the calls, but {labelled or 'none'} "
                         f"of {calls} calls up to step {step.number}"
                         + (f" of process {rank}" if len(every) > 1 else "")
-                        + f" {'are' if labelled > 1 else 'is'} labelled as injected (at half of this rate, the "
-                        f"probability of this is {chance:.0e}).",
+                        + f" {'are' if labelled > 1 else 'is'} labelled as injected (even at half of this rate, so "
+                        f"few labels have a probability of {chance:.0e}).",
                         figures={"calls": calls, "labelled": labelled},
                         episodes=run.examples(
                             step.number, step.number, lambda one: any(status.is_error for status in one.statuses)
@@ -125,8 +125,9 @@ register(
         name="sandbox_unavailable",
         title="The sandbox is unavailable",
         looks_at="the status `unavailable` of calls and the end `unavailable` of episodes",
-        rule="more than 10 % of the episodes in 3 steps or in an evaluation, more than 6 % over 5 steps, or more than "
-        "half of the latest episodes of a task: such calls are retried, so the remaining failures are not accidental",
+        rule="more than 10 % of the episodes in 3 steps or in an evaluation are `unavailable` or have an `unavailable` "
+        "call, or more than 6 % over 5 steps, or more than half of the latest episodes of a task: `unavailable` calls "
+        "are retried, so the remaining failures are not accidental",
         severity="error",
         cause="Workers that die, servers that do not answer, or a machine without memory: see `error` of the episodes.",
         change=("rstar2 sandbox check", "rstar2 doctor", "--set rollout.max_in_flight=FEWER"),
@@ -140,8 +141,8 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule=f"so few calls of a process are labelled, in the run or since the last label, that the probability of "
-        f"this would be below {_BY_CHANCE:g} even if faults were injected at only half of the rate: half is used, "
+        rule="in the whole run or since the last label, so few calls of a process are labelled that the probability of "
+        f"so few labels is below {_BY_CHANCE:g}, even at half of the rate of the wrapper: half of the rate is used, "
         "because a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
@@ -155,9 +156,9 @@ register(
         name="verifier_times_out",
         title="The verifier runs out of time",
         looks_at="`verdict` of the episodes",
-        rule="the reason `timeout` for more than 5 % of the answers in 3 steps or in an evaluation, more than 3 % over "
-        "5 steps, or more than 20 % of the latest answers to a task; in recorded answers of models, this share is "
-        "below 0.5 %",
+        rule="the verifier's reason is `timeout` for more than 5 % of the answers in 3 steps or in an evaluation, for "
+        "more than 3 % over 5 steps, or for more than 20 % of the latest answers to a task: in recorded answers of "
+        "models, the share of timeouts is below 0.5 %",
         severity="warning",
         cause="Answers that are long expressions, or a machine that is busy.",
         change=("--set env.verify_timeout_s=MORE", "--set rollout.max_in_flight=FEWER"),

@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.spells import LEAST, spell
 
 _FAR, _TIMES, _BACK = 0.5, 2.0, 10
 _LEVEL, _LARGE = 0.02, 10.0
-"""Smallest level to which ``kl`` is compared, and the multiple of the level that is reported: within ten steps, a run
-that learns may double its distance, but does not multiply it by 10."""
+"""Smallest level to which ``kl`` is compared, and the multiple of the level above which ``kl`` is reported: within ten
+steps, a run that learns may double its ``kl``, but does not multiply it by 10."""
 _LEAST, _MOST = 5, 0.7
 """Number of steps that a finding needs, and the share of these steps at which the rule must hold. ``kl`` is the mean of
 exp(-d) - 1 + d over the tokens of a step, where d is the policy's log-probability of a token minus the reference
@@ -21,7 +21,7 @@ tenths of the sum."""
 
 
 def _earlier(points: Sequence[FigurePoint], at: int) -> float:
-    """Return an earlier level of a figure: the median of 5 values, the last of them ``_BACK`` before ``points[at]``.
+    """Return an earlier level of a figure: the median of 5 values, of which the last is ``_BACK`` points before ``at``.
 
     At the start of a run, it is the median of the first ``LEAST`` values.
     """
@@ -30,7 +30,7 @@ def _earlier(points: Sequence[FigurePoint], at: int) -> float:
 
 
 def _away(value: float, before: float) -> bool:
-    """Return whether a value is far from the reference model, and much farther than before."""
+    """Return whether a value of ``kl`` is large, and much larger than the earlier level ``before``."""
     far = value > _FAR and value > min(_TIMES * before, 10 * _FAR)
     return far or value > _LARGE * max(_LEVEL, before)
 
@@ -56,10 +56,11 @@ register(
         name="kl_runs_away",
         title="The policy diverges from the reference model",
         looks_at="`kl`, which a KL term of the loss reports",
-        rule="in 5 consecutive steps with few exceptions, the divergence is above 5 nats a token, or above .5 nats and "
-        "above twice its earlier level, or above .2 nats and above 10 times its earlier level, which is the median of "
-        "the 5 steps that end 10 steps before: runs that keep their abilities stay below .1, a stable distance does "
-        "not grow, and peaks caused by a few tokens last for fewer steps",
+        rule="there are at least 5 consecutive steps, in more than 70 % of which the divergence is above 5 nats a "
+        "token, or above both 0.5 nats and twice its earlier level, or above both 0.2 nats and 10 times its earlier "
+        "level, where the earlier level is the median of the 5 steps that end 10 steps earlier: runs that keep their "
+        "abilities stay below 0.1 nats, a stable distance does not grow, and peaks caused by a few tokens last for "
+        "fewer steps",
         severity="error",
         cause="A learning rate that is too high for the KL coefficient, or ratios that are not bounded.",
         change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook.reference_reset.most_kl=0.5"),

@@ -69,8 +69,9 @@ register(
         name="learning_rate_high",
         title="The learning rate is too high",
         looks_at="`weights/change`: the relative change of the trainable weights in one step",
-        rule="more than 1e-2 in 3 consecutive steps, or more than 0.3 in one step: 1e-2 is 10 to 1000 times the change "
-        "in published recipes, and after a change of 0.3 often no group has a signal, so nothing is learned any more",
+        rule="the relative change of the weights is more than 1e-2 in 3 consecutive steps, or more than 0.3 in one "
+        "step: 1e-2 is 10 to 1000 times the change in published recipes, and after a change of 0.3 often no group has "
+        "a signal, so nothing is learned any more",
         severity="error",
         cause="A learning rate for pretraining or for LoRA, used on all weights.",
         change=("--set optim.learning_rate=1e-6", "--set optim.warmup_steps=10"),
@@ -102,12 +103,12 @@ register(
         title="The learning rate is too low",
         looks_at="`weights/change` in the steps that trained on rows with an advantage, after the warm-up if it is "
         "shorter than the run",
-        rule="less than 1e-7 in 5 consecutive steps: the resolution of float32 is 6e-8, so most of the update is "
-        "lost to rounding",
+        rule="the relative change of the weights is less than 1e-7 in 5 consecutive steps: the resolution of float32 "
+        "is 6e-8, so most of the update is lost to rounding",
         severity="error",
         cause="A learning rate that is too low, or a schedule that has ended.",
         change=("--set optim.learning_rate=1e-6", "--set optim.lr_scheduler=constant_with_warmup"),
-        otherwise="Weights in bfloat16, whose resolution is only 4e-3 of a value, so updates are lost to rounding.",
+        otherwise="Weights in bfloat16, whose relative resolution is only 4e-3, so updates are lost to rounding.",
         needs=("weights/change",),
         look=_low,
         effects=("clip_never",),

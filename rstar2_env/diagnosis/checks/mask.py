@@ -41,12 +41,13 @@ register(
         name="environment_trained",
         title="The environment's tokens are trained on",
         looks_at="`mask/environment`: the share of tokens with mask 1 outside every turn of the policy",
-        rule="any share above 0, because the policy must be trained on exactly the tokens that it sampled",
+        rule="some token outside the policy's turns has mask 1: the policy must be trained on exactly the tokens that "
+        "it sampled",
         severity="error",
         cause="A rollout part or a template that masks by text or by position, so that tool results are trained on.",
         change=("rstar2 validate --tokens RUN", "--set parts.rollout=plain"),
         otherwise="Rows of demonstrations, whose turns have no token spans, are not counted. A run whose rows hold no "
-        "token of the environment does not record this metric.",
+        "token of the environment does not record `mask/environment`.",
         needs=("mask/environment",),
         look=_environment,
         effects=("engine_differs", "held_out_falls", "kl_runs_away"),
@@ -54,15 +55,15 @@ register(
     RunCheck(
         name="turn_end_untrained",
         title="The token that ends a turn is not trained on",
-        looks_at="`mask/turn_ends`: the share of turns ended by the policy in which the last token ends a turn and has "
-        "mask 1",
-        rule="less than 75 % in 3 steps: the share is 1 if the masks are right, and a policy that is not trained to "
-        "end its turns no longer ends them",
+        looks_at="`mask/turn_ends`: among the last turns of episodes that the policy ended itself, the share whose "
+        "last token is an end-of-turn token with mask 1",
+        rule="in 3 steps, fewer than 75 % of these last turns end with an end-of-turn token that has mask 1: the share "
+        "is 100 % if the masks are right, and a policy that is not trained to end its turns no longer ends them",
         severity="error",
         cause="A stop token that the engine removes, or a mask that excludes this token.",
         change=("rstar2 validate --tokens RUN", "--set model.chat_template=chatml"),
-        otherwise="Turns that end by a stop string of the dialect, such as a closing tag, end without a token of the "
-        "template.",
+        otherwise="Turns that end with a stop string of the dialect, such as a closing tag, do not contain an "
+        "end-of-turn token of the template.",
         needs=("mask/turn_ends",),
         look=_ends,
         effects=("cut_by_tokens", "lengths_explode", "repetition"),

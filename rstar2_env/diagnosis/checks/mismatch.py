@@ -9,11 +9,11 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import LEAST, rank_trend, spell, start_level
 
 _FAR = 0.1
-"""Largest difference in nats that a precision can explain: the tolerance of a weight sync in the lowest, bfloat16."""
+"""Largest difference in nats that rounding can explain: the tolerance of a weight sync in bfloat16."""
 _STALE, _LEAST, _TIMES, _GROWTH, _STEPS = 0.02, 5e-4, 20.0, 3.0, 5
 _RECENT, _TREND, _HIGHER = 30, 1.9, 1.2
-"""Number of latest steps in which the difference must rise, the rise in standard deviations of ``rank_trend``, and the
-factor by which it must rise: differences of a new precision reach their level at once."""
+"""The difference counts as rising if, over at most ``_RECENT`` latest steps, its ``rank_trend`` is at least ``_TREND``
+and it grows at least by the factor ``_HIGHER``. A difference that rounding causes has its full size at once."""
 _DEEPER = 2.0
 
 
@@ -112,9 +112,10 @@ register(
         title="Engine and trainer compute different probabilities",
         looks_at="`mismatch/logp_difference` at the first update (to find the reason, also by the number of tool "
         "calls before a token), and `mismatch/explained`",
-        rule="above .1 nats a token in 3 consecutive steps; or, as a warning, above what the run's precision explains "
-        "(.0005 nats in float32) both in the first step and in 3 consecutive steps: float32 gives 1e-6 to 1e-4, "
-        "bfloat16 .01 to .03",
+        rule="the difference of log-probabilities is above 0.1 nats a token in 3 consecutive steps; or, as a warning, "
+        "it is above the value that the run's precision explains (0.0005 nats in float32), both in the first step and "
+        "in 3 consecutive steps: normal differences are 1e-6 to 1e-4 nats in float32, and 0.01 to 0.03 nats in "
+        "bfloat16",
         severity="error",
         cause="Another temperature, top-p or precision in the engine, another chat template, or other weights.",
         change=(
@@ -133,14 +134,16 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are sampled with the newest weights",
-        rule="in at least the last 5 steps, the difference is above .02 nats a token (in float32, above .0005 nats) "
-        "and tends to rise, by at least 20 %, and the median of the last 3 steps is at least 3 times that of the run's "
-        "first 3 steps: if new weights reach the engine, the difference stays at the level of the precision",
+        rule="in at least the last 5 steps, the difference of log-probabilities is above 0.02 nats a token (in "
+        "float32, above 0.0005 nats), and it rises over these steps (over the last 30 if there are more); its median "
+        "over the last 3 of them is at least 20 % above its median over the first 3 of them, and at least 3 times its "
+        "median over the first 3 steps of the run: if new weights reach the engine, the difference stays as small as "
+        "the precision allows",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",
         change=("--set rollout.handover_tolerance=0.05", "--set model.lora_rank=0"),
-        otherwise="Probabilities that become more extreme, in low precision: then the difference rises and levels off.",
+        otherwise="In low precision, probabilities that become more extreme: the difference rises, then levels off.",
         needs=_NEEDS,
         look=_stale,
         applies=lambda run: not _lagging(run),
@@ -150,8 +153,8 @@ register(
         name="sampling_truncated",
         title="Training episodes are sampled from only a part of the vocabulary",
         looks_at="`rollout.top_p` and `rollout.top_k`",
-        rule="top-p below 1, or top-k above 0: the loss uses the probabilities of all tokens, but unlikely tokens are "
-        "never sampled, so the samples are biased; `mismatch/logp_difference` does not show this",
+        rule="top-p is below 1, or top-k is above 0: the loss uses the probabilities of all tokens, but unlikely "
+        "tokens are never sampled, so the samples are biased; `mismatch/logp_difference` does not show this",
         severity="note",
         cause="Sampling options of an evaluation or of a model card that are used for training.",
         change=("--set rollout.top_p=1 --set rollout.top_k=0",),

@@ -11,7 +11,7 @@ from rstar2_env.diagnosis.spells import Spell, each_step, lasting, least_of, sha
 _SHARE, _MORE = 0.4, 0.2
 _LOOPS, _MANY = 0.5, 0.2
 """Repetition above which an episode counts as a loop, and the share of such episodes that is reported: loops do as much
-harm as episodes that a budget cuts, so the checks for budgets (``budgets``) report the same share over five steps."""
+harm as episodes that a budget cuts, for which the checks in ``budgets`` use the same share over five steps."""
 
 
 def _repeated(step: StepData) -> float | None:
@@ -58,9 +58,9 @@ register(
         name="repetition",
         title="The policy repeats itself",
         looks_at="the share of four-word sequences of the policy's turns that already occurred in the episode",
-        rule="in 3 steps or in an evaluation, the share is above 40 % on average, or above 50 % in more than a fifth "
-        "of the episodes; a value below its bound at the start must also rise by more than 20 points: ordinary "
-        "solutions with code have 5 to 20 %",
+        rule="in 3 steps or in an evaluation, the share of repeated sequences is above 40 % on average, or above 50 % "
+        "in more than a fifth of the episodes; if a run starts below this bound, the share must also rise by more than "
+        "20 points: in ordinary solutions with code, 5 to 20 % of the sequences are repeated",
         severity="warning",
         cause="A collapsed or damaged policy, or a reward that grows with the length or the number of calls.",
         change=("--set optim.learning_rate=LOWER", "--set rollout.max_turn_tokens=LESS"),

@@ -6,8 +6,8 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 _FORGOTTEN = 0.5
-"""Fraction to which the second moment falls if it is lost. An update multiplies it by beta2, at least .9 and mostly .95
-to .999, and adds a positive term, so it does not halve between two steps."""
+"""If the second moment falls below this fraction of its previous value, it was lost. An update multiplies it by beta2,
+at least .9 and mostly .95 to .999, and adds a positive term, so it does not halve between two steps."""
 
 
 def _look(run: RunRecord) -> Evidence | None:
@@ -38,13 +38,13 @@ register(
     RunCheck(
         name="optimizer_lost",
         title="The optimizer lost its state when the run resumed",
-        looks_at="`optimizer/updates`: the number of updates in the optimizer's state; `optimizer/second_moment`",
-        rule="the first step after a resume reports fewer updates than the last step before it, or less than half of "
-        "its second moment: a resume that restores the saved state keeps both, and one update lowers the second moment "
-        "by at most a tenth",
+        looks_at="`optimizer/updates` (the number of updates in the optimizer's state) and `optimizer/second_moment`",
+        rule="the first step after a resume reports fewer updates than the last step before the resume, or a second "
+        "moment less than half as large: a resume that restores the saved state keeps the updates and the second "
+        "moment, which one update lowers by at most a tenth",
         severity="warning",
         cause="A checkpoint without the optimizer, or a run that was started from saved weights.",
-        change=("--resume", "--set optim.begin_from=CHECKPOINT", "--set optim.warmup_steps=10"),
+        change=("--resume", "--set optim.begin_from=RUN", "--set optim.warmup_steps=10"),
         otherwise="A hook that resets the optimizer (`reference_reset`, `policy_refresh`): its note says so.",
         needs=("optimizer/updates",),
         look=_look,

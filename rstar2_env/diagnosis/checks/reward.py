@@ -102,16 +102,19 @@ FORMATS: Mapping[str, Callable[[EpisodeDigest], bool]] = {
     "a tool call": lambda one: bool(one.statuses or one.injected),
     "an end of its own": lambda one: one.end == "answered",
 }
-"""Formats that a reward may pay, by their description."""
+"""Formats for which a reward may pay, by their description; each is a function that detects the format in an
+episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Paid:
-    """How a group's rewards depend on the answer and on one format of ``FORMATS``.
+    """Dependence of a group's rewards on the answer and on one format of ``FORMATS``.
 
     Attributes:
-        right: Mean reward of right minus that of wrong episodes, among those in the format; ``None`` without both.
-        formed: Mean reward of episodes in the format minus that of the others; ``None`` without both.
+        right: Mean reward of right episodes in the format minus the mean reward of wrong episodes in it; ``None`` if
+            there are no right or no wrong ones.
+        formed: Mean reward of episodes in the format minus the mean reward of all other episodes; ``None`` if no
+            episode or every episode is in the format.
     """
 
     right: float | None
@@ -119,7 +122,7 @@ class _Paid:
 
 
 def _difference(group: Sequence[EpisodeDigest], chosen: Callable[[EpisodeDigest], bool]) -> float | None:
-    """Return the mean reward of a group's chosen episodes minus that of its others; ``None`` without both."""
+    """Return the mean reward of chosen episodes minus that of all others; ``None`` if none or all are chosen."""
     own = [one.reward for one in group if chosen(one)]
     others = [one.reward for one in group if not chosen(one)]
     return fmean(own) - fmean(others) if own and others else None
@@ -145,10 +148,10 @@ def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
 
 
 def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
-    """Return whether enough groups pay a format, but not a right answer in this format.
+    """Return whether enough groups pay for a format, but not for a right answer in this format.
 
     Args:
-        groups: The groups, with how their rewards depend on the format.
+        groups: The groups, for one format.
         span: Largest minus smallest reward; differences of rewards are compared with shares of it.
     """
     compared = [one for one in groups if one.right is not None]
@@ -159,7 +162,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
 
 def _formats_alone(latest: Sequence[StepData], _: StepData) -> frozenset[str]:
-    """Return the formats that are paid without a right answer over the last ``n`` steps, for any ``n >= LEAST``."""
+    """Return the formats that are paid regardless of the answer over the last n steps, for some n >= ``LEAST``."""
     paid = [step.once("reward/paid", _paid) for step in latest]
     found: set[str] = set()
     for size in range(LEAST, len(paid) + 1):
@@ -241,7 +244,8 @@ register(
         name="reward_equal_within",
         title="The reward does not differ within groups",
         looks_at="the rewards of groups with right and wrong episodes",
-        rule="no such group has two different rewards in 3 consecutive steps, although the groups' rewards differ",
+        rule="in 3 consecutive steps, the right and wrong episodes of each group have the same reward, although the "
+        "rewards of different groups differ",
         severity="error",
         cause="A reward that depends on the problem alone, or that is computed once for a group.",
         change=("--set reward=return",),
@@ -254,10 +258,10 @@ register(
         name="reward_pays_format",
         title="The reward pays the format alone",
         looks_at="the rewards of right and wrong episodes of the same group, and of episodes with and without a "
-        "format: a marked answer, exactly one marked answer, a tool call, or an end that is not a budget's",
-        rule="over 3 to 10 steps, in at least 5 groups that are at least a quarter of the groups, a right answer "
-        "raises the reward by at most 15 % of the range of rewards (compared with a wrong answer in the same format), "
-        "and the format raises it by at least 50 % of the range",
+        "format: a marked answer, exactly one marked answer, a tool call, or an end before the budget is spent",
+        rule="over 3 to 10 steps, in at least 5 groups and a quarter of all groups, a right answer raises the reward "
+        "by at most 15 % of the range of rewards, compared with a wrong answer in the same format, and the format "
+        "raises the reward by at least 50 % of the range",
         severity="error",
         cause="A component for the format whose weight is much larger than the weight of the answer.",
         change=("--set reward=return",),

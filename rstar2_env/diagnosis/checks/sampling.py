@@ -10,12 +10,13 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _LEAST, _MOST = 3, 64
-"""A window consists of the latest steps: at least ``_LEAST``, and at most as many as have ``_MOST`` groups, or 10."""
+"""A window consists of the latest steps: at least ``_LEAST``, and more than ``_WINDOW`` only if they have at most
+``_MOST`` groups."""
 _WINDOW = 10
 _PART, _TIMES, _BY_CHANCE = 4, 3, 1e-6
-"""A finding needs as many pairs of groups with the same problem as would occur with a probability of at most
-``_BY_CHANCE`` if problems were drawn uniformly from one ``_PART``-th of the data, and ``_TIMES`` times as many groups
-as distinct problems."""
+"""Problems repeat too often if there are at least ``_TIMES`` times as many groups as distinct problems, and if uniform
+draws from one ``_PART``-th of the data would yield so many pairs of groups with the same problem with a probability of
+at most ``_BY_CHANCE``."""
 _STILL, _READY = 20, 0.85
 
 
@@ -96,9 +97,8 @@ register(
         title="The sampler is stuck on a part of the data",
         looks_at="the problems of the groups of the last steps, and `sampler/problems`",
         rule="in the last 3 to 10 steps (more steps if they have at most 64 groups), each drawn problem occurs at "
-        "least 3 times on average, and problems repeat so often that the probability of this would be below 1e-6 if "
-        "they were drawn uniformly from a quarter of the data: a sampler that prefers some problems still uses most of "
-        "the data",
+        "least 3 times on average, and so many repetitions would have a probability below 1e-6 if problems were drawn "
+        "uniformly from a quarter of the data: a sampler that prefers some problems still uses most of the data",
         severity="warning",
         cause="A sampler whose own estimates confine it to few problems, or a filter that leaves few problems.",
         change=("--set sampler=uniform",),
@@ -111,8 +111,8 @@ register(
         name="curriculum_still",
         title="The curriculum does not move",
         looks_at="`sampler/level` or `sampler/stage`, and `rollout/pass_rate`",
-        rule="the same value in the last 20 steps, while more than 85 % of their episodes are right: at such a rate "
-        "few groups have a signal to learn from",
+        rule="the level or stage is the same in the last 20 steps, although more than 85 % of the episodes of these "
+        "steps are right: at such a pass rate, few groups have a signal to learn from",
         severity="warning",
         cause="A threshold of the curriculum that the pass rate does not reach, or results that do not "
         "reach the sampler.",

@@ -11,16 +11,18 @@ from rstar2_env.diagnosis.spells import LEAST, Spell, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
 EQUAL = "equal"
-"""Reason of groups with equal rewards, if it is unknown which of their episodes are right (logs of other trainers)."""
+"""Reason of a group without a signal whose rewards are equal, if it is unknown whether its episodes are right (in logs
+of other trainers)."""
 _ALMOST = 0.95
 _DIFFERING, _PART = 6, 0.25
-"""Smallest number of groups with different rewards in ``LEAST`` steps, and their smallest share of the groups."""
+"""The selector is judged only if, over ``LEAST`` steps, at least ``_DIFFERING`` groups have different rewards, and they
+are at least the share ``_PART`` of all groups."""
 _WINDOW = 10
 _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return for each step its number, the counts of groups without a signal by reason, and the count of the others.
+    """Return each step's number, its counts of groups without a signal by reason, and its count of groups with one.
 
     A group has a signal if not all of its advantages are 0. The log of another trainer gives shares instead of counts.
     """
@@ -48,9 +50,9 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> tuple[int, int, int] | None:
-    """Return the numbers of groups: all, those with different rewards, and those of the latter without a kept episode.
+    """Return the number of groups, of groups whose rewards differ, and of differing groups without a kept episode.
 
-    Groups with equal rewards say nothing about the selector. The result is ``None`` without groups.
+    Groups with equal rewards show nothing about the selector. The result is ``None`` without groups.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]
@@ -141,14 +143,14 @@ def _is_explained(run: RunRecord, found: Spell) -> bool:
 
 
 _NEEDS = ("groups/signal",)
-_RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing is learned"
+_RULE = "in 3 consecutive steps, at least 95 % of the groups {}: almost nothing is learned"
 
 register(
     RunCheck(
         name="all_wrong",
         title="No episode is right, so nothing is learned",
         looks_at="`groups/none_correct`",
-        rule=_RULE,
+        rule=_RULE.format("have no correct episode"),
         severity="error",
         cause="The problems are too hard for the model, or the model has not learned the format of answers.",
         change=(
@@ -166,7 +168,7 @@ register(
         name="all_right",
         title="Every episode is right, so nothing is learned",
         looks_at="`groups/all_correct`",
-        rule=_RULE,
+        rule=_RULE.format("have only correct episodes"),
         severity="error",
         cause="The problems are too easy for the model.",
         change=("--problems HARDER", "--set sampler=curriculum", "rstar2 audit ENV"),
@@ -180,10 +182,10 @@ register(
         name="all_rejected",
         title="The selector rejects every group",
         looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
-        rule="in 3 steps, at least 95 % of the groups with different rewards, if there are at least 6 such groups and "
-        "they are at least a quarter of all groups: almost nothing is learned",
+        rule="in 3 steps, the selector rejects at least 95 % of the groups with different rewards, if at least 6 "
+        "groups and a quarter of all groups have different rewards: almost nothing is learned",
         severity="error",
-        cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
+        cause="A selector whose conditions no group meets, or that keeps only episodes with equal rewards.",
         change=("--set selector=all",),
         otherwise="Groups with equal rewards, which are counted under a separate reason.",
         needs=_NEEDS,
@@ -194,11 +196,11 @@ register(
         name="all_unavailable",
         title="No episode can be played",
         looks_at="`groups/unavailable`",
-        rule=_RULE,
+        rule=_RULE.format("have no available episode"),
         severity="error",
         cause="The sandbox, the verifier or a server fails: `error` of the episodes gives the cause.",
         change=("rstar2 doctor", "rstar2 sandbox check"),
-        otherwise="A limit on memory or processes of the machine that ends the workers.",
+        otherwise="A limit of the machine on memory or processes, which ends the workers.",
         needs=_NEEDS,
         look=_all("unavailable", "could not be played", lambda episode: not episode.available),
         effects=("few_signals",),
@@ -207,12 +209,12 @@ register(
         name="few_signals",
         title="Few groups have a signal",
         looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",
-        rule="over 10 steps, fewer than 30 % of the groups (a note) or fewer than 20 % of the groups (a warning): a "
-        "run with at least 20 % counts as clean, but most of the time of its rollouts is spent on groups without a "
-        "signal",
+        rule="over 10 steps, fewer than 30 % of the groups have a signal (a note), or fewer than 20 % (a warning): a "
+        "run in which at least 20 % have a signal is not faulty, but most of the time of its rollouts is spent on "
+        "groups without a signal",
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
-        change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=16"),
+        change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=MORE"),
         otherwise="The end of a run that has learned its problems: then most of the groups have only correct episodes.",
         needs=("groups/signal|groups/equal_share",),
         look=_few,

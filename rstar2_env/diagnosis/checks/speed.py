@@ -11,18 +11,19 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _FALLEN, _WINDOW = 0.55, 5
-"""Fraction of the level of the start that is reported for a mean of ``_WINDOW`` steps: half, and a tenth for the noise
-of the mean, so that a speed that halves is named."""
+"""A mean of ``_WINDOW`` steps below this fraction of the speed at the start is reported. The fraction is one half plus
+a tenth of one half, so that a speed that has halved is reported despite the noise of the mean."""
 _SLOWER = 0.75
 """Fraction of its earlier speed below which training counts as slower: about the square root of ``_FALLEN``, the
-fraction for the rollout. If both are slower, the cause is not a server, cache or queue that only the rollout uses."""
+fraction for the rollout. If training is slower too, the cause is not a server, cache or queue that only the rollout
+uses."""
 _WAITS = 0.28
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
-"""Pairs (steps, growth): memory that grows by the share ``growth`` within ``steps`` steps is reported. Fast growth is
-reported after fewer steps; between the two, the necessary growth falls linearly."""
+"""The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
+smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
 _BLOCKS, _PART = 4, 0.1
-"""Number of parts into which these steps are divided, and the share of the growth that each part must add to the part
-before: a cache that is filled once adds everything in one or two parts."""
+"""Number of parts into which the examined steps are divided, and the smallest share of the whole growth by which each
+part's mean must exceed the mean of the part before it: a cache that is filled once grows in one or two parts only."""
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:
@@ -135,8 +136,8 @@ register(
         looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
         "`seconds/rollout`; to find the reason, also at the episodes' times in the environment and in queues, and "
         "the tokens trained on per second",
-        rule="the mean of 5 steps is below 55 % of the speed at the start, which is the median of steps 1 to 3 or the "
-        "median of steps 3 to 7, whichever is higher: ordinary variation is smaller",
+        rule="the mean speed of 5 steps is below 55 % of the speed at the start, which is the median of steps 1 to 3 "
+        "or the median of steps 3 to 7, whichever is higher: the ordinary variation of the speed is smaller",
         severity="warning",
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
         "finding lists the metrics that rose.",
@@ -150,8 +151,8 @@ register(
         name="process_waits",
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time",
-        rule="more than 28 % in each of 2 consecutive means of 5 steps: uneven episodes alone cost 5 to 20 % on "
-        "average",
+        rule="processes wait for more than 28 % of the rollout's time, as a mean over 5 steps, twice in succession: "
+        "uneven lengths of episodes alone make processes wait for 5 to 20 % of this time on average",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),
@@ -165,9 +166,10 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first step",
-        rule="from each quarter of the last 12 to 30 steps to the next, the mean memory rises by at least a tenth of "
-        "its whole rise, which is at least 35 % over 12 steps or at least 10 % over 30 steps (in between, the bound "
-        "falls linearly): allocators and caches rise once, or rise and fall; a leak does not",
+        rule="the last 12 to 30 steps are divided into quarters; the mean memory rises from each quarter to the next "
+        "by at least a tenth of the total rise, and the total rise is at least 35 % over 12 steps or 10 % over 30 "
+        "steps (for numbers in between, the bound is interpolated): allocators and caches rise once, or rise and fall; "
+        "a leak does not",
         severity="warning",
         cause="A custom part that keeps references to episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),

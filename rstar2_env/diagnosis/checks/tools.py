@@ -1,4 +1,4 @@
-"""Checks for tool calls that the policy stopped making, that always fail, or that end with the same error."""
+"""Checks for tool calls that the policy stopped making, that nearly all fail, or that mostly fail with one status."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.spells import Spell, each_step, lasting, least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
-"""A policy uses the tool if it makes at least ``_USED`` calls per episode at the start. It no longer does if the mean
-over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or below ``_UNUSED`` times the calls at the start."""
+"""A policy uses the tool if it makes at least ``_USED`` calls per episode at the start. It has stopped using the tool
+if the mean over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or below ``_UNUSED`` times the calls at the
+start."""
 _FAILS, _FAILS_LOW, _CALLS = 0.9, 0.87, 5
 _RARE = 0.05
-"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool plays no part
-in the run, so that errors of its calls explain nothing."""
+"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool is so rare that
+errors of its calls explain nothing."""
 _DOMINATES = 0.5
 
 
@@ -47,7 +48,7 @@ def _statuses(step: StepData) -> Counter[ToolStatus]:
 
 
 def _calling(step: StepData) -> tuple[int, int]:
-    """Return the number of a step's available episodes, and of those with a call."""
+    """Return the number of a step's available episodes, and the number of available episodes with a call."""
     played = [one for one in step.episodes if one.available]
     return len(played), sum(bool(one.statuses) for one in played)
 
@@ -108,8 +109,8 @@ register(
         name="tool_unused",
         title="The policy no longer calls the tool",
         looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 3 steps",
-        rule="in 3 consecutive means, either below .05 calls an episode or below 5 % of the calls an episode at the "
-        "start, if the policy made at least .3 calls an episode at the start",
+        rule="the policy made at least 0.3 calls an episode at the start, and in 3 consecutive means it makes fewer "
+        "than 0.05 calls an episode, or fewer than 5 % of the calls at the start",
         severity="warning",
         cause="Calls that fail or are penalized, or problems that the policy solves better without the tool.",
         change=("--set selector=roc", "--set reward=return", "rstar2 sft --traces traces.jsonl --model MODEL"),
@@ -141,9 +142,9 @@ register(
         name="status_dominates",
         title="One status dominates the tool calls",
         looks_at="the share of each status, except `ok`, in the calls of a step",
-        rule="more than 50 % of the calls in 3 steps, in an evaluation, or on average over 5 steps (steps and "
-        "evaluations with fewer than 5 calls are left out): a policy's own mistakes are spread over several statuses, "
-        "so a status that dominates has a single cause",
+        rule="one status other than `ok` has more than 50 % of the calls in 3 steps, in an evaluation, or on average "
+        "over 5 steps (steps and evaluations with fewer than 5 calls are left out): a policy's own mistakes are spread "
+        "over several statuses, so a status that dominates has a single cause",
         severity="warning",
         cause="`timeout`, `memory` and `output_limit`: limits of the sandbox; `blocked`: its isolation; `malformed`, "
         "`unknown_tool` and `invalid_arguments`: the dialect; `empty`: programs that do not print.",

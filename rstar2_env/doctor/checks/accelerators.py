@@ -8,7 +8,7 @@ from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, 
 from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE
 
 _WHOLE = 0.9
-"""Share of the full memory of its model below which an accelerator counts as a partition."""
+"""An accelerator counts as a partition if it has less than this share of the full memory of its hardware model."""
 
 
 def driver_access(machine: MachineState) -> DoctorResult:
@@ -75,7 +75,7 @@ def torch_devices(machine: MachineState) -> DoctorResult:
         return problem(f"torch sees none of the {there} accelerators{why}.", fix)
     if seen < there and not masked:
         return warning(
-            f"torch sees {seen} of {there} accelerators, and no variable hides the others.",
+            f"torch sees only {seen} of {there} accelerators, although no environment variable hides the others.",
             "See `rocm-smi` or `nvidia-smi`: a device may have failed, or the container may have only some devices.",
         )
     precision = "bfloat16" if torch.bf16 else "no bfloat16: set model.dtype=float32"
@@ -134,7 +134,8 @@ def numa_balancing(machine: MachineState) -> DoctorResult:
         return skipped("This check is only for machines with an accelerator and several NUMA nodes.")
     if machine.system.numa_balancing:
         return warning(
-            "NUMA balancing is on: the kernel moves pages that accelerators read, which stalls them.",
+            "NUMA balancing is on: the kernel moves memory pages that the accelerators are reading, which stalls the "
+            "accelerators.",
             "On the host: sudo sysctl kernel.numa_balancing=0",
         )
     return ok(f"NUMA balancing is off, with {machine.system.numa_nodes} NUMA nodes.")

@@ -71,7 +71,8 @@ def cuda_packages(machine: MachineState) -> DoctorResult:
         shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
         return warning(
             f"CUDA libraries are installed ({shown}), probably as requirements of a CUDA build of torch or vLLM.",
-            f"pip uninstall {' '.join(foreign)}; install with `pip install --no-deps`, or with torch pinned by -c.",
+            f"pip uninstall {' '.join(foreign)}; then install packages with `pip install --no-deps`, or with a "
+            "constraints file (-c) that pins torch.",
         )
     return ok("No CUDA libraries are installed.")
 

@@ -43,8 +43,9 @@ def audit(
 
     Args:
         target: ``module:function`` or ``FILE.py:function`` with the parameters (gold, answer), a TRL reward function,
-            ``reasoning-gym:NAME``, ``verifiers:TASKSET``, ``openenv:URL``, ``nemo-gym:URL``, ``lm-eval:TASK``,
-            ``inspect:module:scorer``, or an environment (an id), ``reward:NAME`` or ``verifier:NAME`` of this package.
+            ``reasoning-gym:NAME``, ``verifiers:TASKSET``, ``openenv:URL`` or ``openenv:FILE.py:Class``,
+            ``nemo-gym:ROWS.jsonl@URL``, ``lm-eval:TASK``, ``inspect:module:scorer``, or an environment (an id),
+            ``reward:NAME`` or ``verifier:NAME`` of this package.
         golds: Classes of gold answers that the grader is meant to grade, as keys of ``CLASSES`` (such as ``integers``);
             empty selects every class in which the grader accepts right answers and rejects wrong ones.
         grade_timeout_s: Time limit of one grade, in seconds.

@@ -37,9 +37,10 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class if it accepts at least this share of the class's gold answers as answers to themselves."""
+"""A grader supports a class of gold answers if it accepts at least this share of them, each as its own answer."""
 _TOLD_APART = 0.6
-"""A grader distinguishes the answers of a class if it rejects at least this share of the class's wrong answers."""
+"""A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
+wrong answers."""
 
 
 def _start_of(pattern: str) -> str:
@@ -208,9 +209,9 @@ class AuditBench:
         """Choose the format with which the target distinguishes the most gold answers.
 
         It distinguishes a gold answer if the gold answer itself gets a higher score than a wrong answer, for which
-        another gold answer is used. If a format distinguishes at least half of them, no further format of gold answers
-        is tried. ``paid_at`` becomes the mean of two medians: that of the scores of the distinguished gold answers, and
-        that of the scores of the wrong answers.
+        another gold answer is used. If a format distinguishes at least half of the gold answers, no further format of
+        gold answers is tried. ``paid_at`` becomes the mean of two numbers: the median score of the distinguished gold
+        answers, and the median score of the wrong answers.
 
         Args:
             golds: Pairs of gold answer and question.

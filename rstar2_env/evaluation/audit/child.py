@@ -1,4 +1,4 @@
-"""The process that runs the audited code: ``python child.py REPLIES_FD``, a fresh interpreter for each audit.
+"""The process that runs the audited code: ``python child.py REPLIES_FD``, which ``GraderProcess`` starts.
 
 It executes the setup of a target, which defines ``grade(gold, answer, question)``, and answers requests. Requests are
 lines of JSON on standard input; the reply to each grade is a line of JSON on the descriptor ``REPLIES_FD``. The target
@@ -32,7 +32,7 @@ class Traced:
         self.variables: set[str] = set()
 
     def start(self) -> None:
-        """Hook ``open``, ``os.stat`` and ``os.environ``, to record their use."""
+        """Hook the functions that read files, folders, modules and environment variables, to record their use."""
         own, original, path_of = self, os.stat, os.fsdecode
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:

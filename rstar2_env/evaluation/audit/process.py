@@ -70,7 +70,7 @@ class GraderProcess:
         setup: Source that defines ``grade(gold, answer, question)``.
         folder: Current folder of the process.
         grade_timeout_s: Time limit of one grade, in seconds.
-        variables: Environment variables in addition to those of this process; ``None`` removes one.
+        variables: Environment variables in addition to the variables of this process; ``None`` removes a variable.
         flags: Flags of the interpreter (``-O``).
         trace: Whether to record the files and variables that the target reads.
         thread: Whether every grade runs in a thread other than the main thread.
@@ -132,7 +132,7 @@ class GraderProcess:
         return told["value"]
 
     def traced(self) -> tuple[dict[str, bool], list[str], list[str]]:
-        """Return what the target has read so far: files (true if also written), folders, environment variables."""
+        """Return the inputs that the target has read: files (true if also written), folders, environment variables."""
         self._begin()
         self._send({"traced": True})
         told = self._answer("report")

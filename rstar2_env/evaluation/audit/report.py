@@ -67,7 +67,8 @@ class AuditReport:
         versions: Versions of Python and of the packages that define the target.
         form: The formats in which the target expects gold answers and answers.
         paid_at: Smallest score that counted as accepted.
-        golds: Number of gold answers that the target supports, by their class.
+        golds: Number of gold answers that the target supports, by their class; ``{"own problems": n}`` if it can only
+            grade its own problems.
         score: Share of correctly graded pairs among the pairs that count, with its 95 % Wilson interval.
         findings: The findings, each reproduced by its program in a fresh process.
         unconfirmed: One sentence for each suspicion that its program did not confirm in a fresh process.

@@ -104,12 +104,12 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of a run with the baseline, over the problems that both played.
+    """The comparison of a run with the baseline, over the problems that both runs played.
 
     Attributes:
         baseline: Name and size of the baseline.
         other: Name and size of the run that is compared with it.
-        problems: Number of problems that both played.
+        problems: Number of problems that both runs played.
         other_gold: Number of problems left out because the two runs have different gold answers for the same id.
         figures: The compared figures by name: ``pass@1``, ``maj@8``, ``tool_error_share``, …
         ks: The values of k in the curves.
@@ -191,8 +191,8 @@ def compare(
 
     Args:
         runs: Two or more runs.
-        ks: The values of k for pass@k and maj@k; ``None`` means the powers of two up to the number of samples, and that
-            number itself.
+        ks: The values of k for pass@k and, above 2, for maj@k; ``None`` means the powers of two up to the number of
+            samples, and that number itself.
         seed: Seed of the bootstrap and of the permutation test.
         resamples: Number of bootstrap samples, and maximum number of permutations.
 

@@ -43,7 +43,7 @@ class Drawn(Protocol):
 
     @property
     def problems(self) -> int:
-        """Number of problems that both played."""
+        """Number of problems that both runs played."""
 
     @property
     def ks(self) -> tuple[int, ...]:

@@ -33,8 +33,8 @@ class Boundary:
     Attributes:
         expansion: Problems solved by the new evaluation and not by the baseline.
         shrinkage: Problems solved by the baseline and not by the new evaluation.
-        preservation: Problems solved by both.
-        unsolved: Problems solved by neither.
+        preservation: Problems solved by both evaluations.
+        unsolved: Problems solved by neither evaluation.
         consolidation: Problems of ``preservation`` with a higher share of right samples than in the baseline.
         samples: Mean number of samples of a problem, in the baseline and in the new evaluation.
         baseline: Path of the baseline.

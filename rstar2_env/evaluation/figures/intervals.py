@@ -1,8 +1,8 @@
 """The figures of an evaluation with their intervals, over all problems, by source and by difficulty.
 
 Covered: pass@k, avg@k, maj@k and CoT-pass@k, which are means over problems, and the figures of
-``rstar2_env.core.episode_metrics``, which are ratios of sums over problems. All intervals use the same draws of
-problems. Not covered: the comparison of two evaluations.
+``rstar2_env.core.episode_metrics``, which are ratios of sums over problems. All bootstrap intervals use the same draws
+of problems; a share of 0 or 1 has a Wilson interval instead. Not covered: the comparison of two evaluations.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class IntervalFigures:
         return {name: [_number(found.low), _number(found.high)] for name, found in self.by_name.items()}
 
     def record(self) -> dict[str, Any]:
-        """Return all fields as JSON values."""
+        """Return the numbers and the intervals as JSON values, without ``short``."""
         return {
             "problems": self.problems,
             "episodes": self.episodes,
@@ -88,8 +88,8 @@ def figures_by(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> dict
         seed: As in ``figures_of``.
 
     Returns:
-        ``{"source": {name: figures}, "difficulty": {name: figures}}``; an inner dict is empty if no problem states its
-        source or difficulty.
+        ``{"source": {name: figures}, "difficulty": {name: figures}}``; an inner dict is empty if the source or the
+        difficulty is unknown for all problems.
     """
     kinds: dict[str, Callable[[ProblemTally], str]] = {
         "source": lambda problem: problem.source,

@@ -322,10 +322,11 @@ def _binomial(n: int, chance: float, most: int) -> FloatArray:
 
 
 def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
-    """Return ``ties`` after one more rival, another answer with at most ``most`` votes, is included.
+    """Include one more rival, an answer with at most ``most`` votes, in the table ``ties``; return the new table.
 
-    Entry (i, v) of ``ties`` is the probability that i of the rivals included so far have exactly ``most`` votes each,
-    and that all of them together have v votes. ``votes[n]`` is the probability that the new rival has n votes.
+    Entry (i, v) of ``ties`` is the probability that i of the included rivals have exactly ``most`` votes each, and that
+    v votes in total go to the included rivals, to rarer answers and to samples without an answer. ``votes[n]`` is the
+    probability that the new rival has n votes.
     """
     k = ties.shape[1] - 1
     found = np.zeros_like(ties)

@@ -44,7 +44,7 @@ class Estimate:
 
 
 _FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
-"""The field of ``Summary`` for each figure that is named differently from its field."""
+"""The field of ``Summary`` for each figure whose name differs from the name of its field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Summary:
     Episodes that failed, were cancelled or are unusable do not count: the means leave them out.
 
     Attributes:
-        episodes: Episodes that count.
-        unavailable: Episodes that failed for reasons outside the policy; they never count as a reward of 0.
-        cancelled: Episodes that were cancelled because their group no longer needed them.
-        unusable: Episodes with a reply that could not be played; ``ends`` has the reasons.
+        episodes: Number of episodes that count.
+        unavailable: Number of episodes that failed for reasons outside the policy; they never count as a reward of 0.
+        cancelled: Number of episodes that were cancelled because their group no longer needed them.
+        unusable: Number of episodes with a reply that could not be played; ``ends`` has the reasons.
         pass_rate: Share of correct episodes.
         reward: Mean return.
         tool_error_share: Share of the policy's calls that are errors.
@@ -65,7 +65,7 @@ class Summary:
         calls: Mean number of the policy's calls in an episode.
         turns: Mean number of turns.
         broken_formats: Share of episodes that do not mark exactly one answer.
-        code_share: Share of episodes with a call.
+        code_share: Share of episodes with a tool call.
         code_share_correct: Share of the correct episodes that have a call.
         tokens: Mean number of tokens that the policy wrote, over episodes for which it is known.
         repetition: Mean share of an episode's four-word sequences that repeat an earlier one.
@@ -74,7 +74,7 @@ class Summary:
         statuses_correct: Number of calls by status, over correct episodes.
         injected: Number of faults that a wrapper injected, by status; the shares of errors do not count them.
         usage: Total requests, tokens and cost of the episodes, by name; empty if the player does not count them.
-        ends: Number of episodes by end, including those that do not count.
+        ends: Number of episodes by end, including episodes that do not count.
         rewards: Mean of each component of the reward, and of each score, over the episodes that have it.
     """
 

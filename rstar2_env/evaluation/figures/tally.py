@@ -33,9 +33,9 @@ class About:
         start: Number, from 0, of the episode's start (a problem and a seed); it identifies a problem that has no id.
         source: Source of the episode's problem; empty if unknown.
         difficulty: Difficulty of the episode's problem, as the source names it; empty if unknown.
-        chain: Whether a judge found the episode's chain of thought right; ``None`` if no judge was asked or none
-            replied.
-        judged: Whether a judge was asked.
+        chain: Whether a judge found the episode's chain of thought right; ``None`` without a verdict (no judge, a wrong
+            answer, or a judge that could not decide).
+        judged: Whether the evaluation has a judge of chains of thought.
     """
 
     start: int = 0
@@ -79,8 +79,8 @@ class ProblemTally:
     """The counts of one problem's episodes.
 
     Attributes:
-        source: Source of the problem.
-        difficulty: Difficulty of the problem.
+        source: Source of the problem, or the id of the environment if the source is unknown.
+        difficulty: Difficulty of the problem; empty if unknown.
         counts: Sums over its episodes that count (``Episode.available``), in the order of ``COUNTS``.
         wrong: Number of times each wrong answer was given; the remaining wrong episodes have no answer.
         chains: Number of episodes with a right answer and a right chain of thought.
@@ -107,7 +107,10 @@ class ProblemTally:
         return round(self.counts[_PLACES["correct"]])
 
     def votes(self) -> tuple[list[str | None], list[bool]]:
-        """Return the answer of each episode, and whether it is right: the first two arguments of ``maj_at_k``."""
+        """Return the answer of each episode, and whether it is right: the first two arguments of ``maj_at_k``.
+
+        A right answer is returned as an empty text, since all right answers vote together.
+        """
         answers: list[str | None] = [""] * self.correct
         answers += [answer for answer, times in self.wrong.items() for _ in range(times)]
         answers += [None] * (self.episodes - len(answers))
@@ -144,12 +147,12 @@ class EpisodeTally:
         statuses: Number of calls by status, over the episodes that count.
         statuses_correct: Number of calls by status, over correct episodes.
         injected: Number of faults that a wrapper injected, by status.
-        ends: Number of episodes by end, including those that do not count.
+        ends: Number of episodes by end, including episodes that do not count.
         failed: Number of episodes that ended ``unavailable``.
         cancelled: Number of episodes that ended ``cancelled``.
         unusable: Number of episodes with a reply that could not be played.
         usage: Total requests, tokens and cost of the episodes, by name; empty if the player does not count them.
-        judged: Whether a judge of chains of thought was asked.
+        judged: Whether the evaluation has a judge of chains of thought.
         cause: The reason, in one line, for the first episode that failed or could not be played; empty without one.
     """
 
@@ -167,7 +170,7 @@ class EpisodeTally:
 
     @classmethod
     def from_entries(cls, entries: Iterable[EpisodeEntry]) -> EpisodeTally:
-        """Count the episodes of a run's folder."""
+        """Count the given episodes of a run."""
         tally = cls()
         for entry in entries:
             tally.add(entry.episode, About.from_line(entry.episode.group, entry.more))
@@ -188,8 +191,8 @@ class EpisodeTally:
 
         Args:
             episode: The episode.
-            about: Facts about the start and the problem; ``None`` counts the episode as the only one of its
-                start (a problem and a seed).
+            about: Facts about the start and the problem; if it is ``None``, an episode without a problem id counts as
+                the only episode of its problem.
         """
         about = About(start=self.count) if about is None else about
         self.ends[episode.end] += 1

@@ -62,9 +62,8 @@ def make_judge(written: PartSpec) -> ChainJudge:
     made: Any = make_part(JUDGES, written)
     if not callable(made):
         raise ConfigurationError(
-            f"The judge {read_part(written, JUDGES.kind).name!r} created an object of type "
-            f"{type(made).__name__}, which cannot be called; expected an object that is called with a "
-            "JudgedChain."
+            f"The judge {read_part(written, JUDGES.kind).name!r} created an object of type {type(made).__name__}, "
+            "which cannot be called; expected an object that can be called with a JudgedChain."
         )
     judge: ChainJudge = made
     return judge

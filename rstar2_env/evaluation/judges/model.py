@@ -66,7 +66,7 @@ class ChainModelJudge:
         self._times, self._decide, self._max_chars = times, decide, max_chars
 
     def __call__(self, chain: JudgedChain) -> bool | None:
-        """Judge a chain; return ``None`` if a request failed or a reply has no verdict."""
+        """Judge a chain; return ``None`` if the chain is too long, a request failed, or a reply has no verdict."""
         text = "\n\n".join(f"{message.role}: {message.content}" for message in chain.episode.messages)
         if len(text) > self._max_chars:
             return None

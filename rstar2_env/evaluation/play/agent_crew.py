@@ -41,8 +41,8 @@ class AgentCrew:
         make_env: Makes an environment.
         agent: Name of an agent, or the user's own code, with or without options; or a function that returns an agent.
         options: Options of an agent given by name.
-        workers: Number of threads.
-        judge: Judges chains of thought; ``None`` judges none.
+        workers: Number of threads; an interactive agent, such as a person, always gets one thread.
+        judge: Judges chains of thought; ``None`` for no judge.
 
     Attributes:
         env: The first worker's environment.
@@ -89,7 +89,7 @@ class AgentCrew:
         ]
 
     def close(self) -> None:
-        """Close the environments, except those that a thread still uses."""
+        """Close the environments, except environments that a thread still uses."""
         for player in self._players:
             if not player.busy:
                 player.env.close()

@@ -24,7 +24,7 @@ Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
 """Results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
 
 TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
-"""Returns whether the chain of thought of an episode is right; several worker threads call it at the same time."""
+"""Function that returns whether an episode's chain of thought is right; several threads call it at the same time."""
 
 
 class Tasks:
@@ -71,7 +71,7 @@ class Crew(Protocol):
         ...
 
     def close(self) -> None:
-        """Cancel the episodes in flight, and free environments and engines."""
+        """Cancel episodes in flight if the crew can, and close the environments."""
         ...
 
 

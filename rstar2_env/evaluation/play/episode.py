@@ -43,7 +43,7 @@ def play_episode(
         env: Any text environment.
         agent: The agent that plays.
         seed: Seed of the environment's ``reset``.
-        problem: The problem to play, handed to ``reset`` and to an agent that needs it; ``None`` lets the environment
+        problem: The problem to play, passed to ``reset`` and to an agent that needs it; ``None`` lets the environment
             choose.
         draws: Seed of the agent's random draws; ``None`` means ``seed``.
         stopped: Called before every turn; once it returns true, the episode is abandoned.

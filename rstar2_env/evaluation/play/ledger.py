@@ -22,9 +22,9 @@ class Ledger:
 
     Args:
         plan: The episodes of the evaluation.
-        judged: Whether a judge is asked about chains of thought.
+        judged: Whether the evaluation has a judge of chains of thought.
         keep: Keep the episodes in memory.
-        mark: Number of first episodes whose turns are kept, to be compared when these episodes are played again.
+        mark: Number of first episodes whose turns are kept, for a comparison when the episodes are played again.
 
     Attributes:
         tally: Counts of the finished episodes.

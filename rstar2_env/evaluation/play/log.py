@@ -38,7 +38,7 @@ _BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds",
 """Keys of a line in addition to the episode's record."""
 
 Taken: TypeAlias = Callable[[Episode, About], None]
-"""Called with each episode that a file already had."""
+"""Function that is called with each episode that a file already holds, and with further facts about it."""
 
 
 class EvalLog(Closing):
@@ -50,15 +50,15 @@ class EvalLog(Closing):
     Each line is ``Episode.record()`` without ``group`` and with these keys: ``index`` (the episode's number in the
     evaluation), ``start`` (the number of its start, a problem and a seed), ``sample`` (its number among the samples of
     the start), ``problem_source`` and ``difficulty``, ``gold`` (the gold answer, if it is known), ``seconds`` (wall
-    clock), ``chain`` (the judge's verdict, if a judge was asked) and ``run`` (the settings of the evaluation, the same
-    in every line).
+    clock), ``chain`` (the judge's verdict, if the evaluation has a judge) and ``run`` (the settings of the evaluation,
+    the same in every line).
 
     Args:
         path: The file, whose folder is created if needed, or the folder of a run.
         run: Environment, player and options of the evaluation; a file with other values is not resumed.
         plan: The episodes of the evaluation.
-        resume: Continue an existing file: keep its episodes, except ``unavailable`` ones and a broken last line. A
-            missing file is created.
+        resume: Continue an existing file: keep its episodes that count (``Episode.available``), but not a broken last
+            line. A missing file is created.
         overwrite: Replace a file that exists.
         taken: Called for each episode of the plan that the file already holds; the log does not keep it in memory.
         whole: Number of samples of a start that are scored together. If some of them are missing from the file, all are

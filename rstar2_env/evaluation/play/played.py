@@ -16,7 +16,7 @@ class PlayedEpisode:
         task: The task that the episode completes.
         episode: The episode; ``episode.group`` is the index of the task.
         seconds: Wall-clock seconds of playing it.
-        chain: The judge's verdict on its chain of thought; ``None`` if no judge was asked or none replied.
+        chain: The judge's verdict on its chain of thought; ``None`` without a verdict (see ``About.chain``).
     """
 
     task: Task

@@ -185,7 +185,7 @@ class PolicyCrew:
         make_env: Makes an environment.
         model: The model in its engine; ``close`` leaves it open.
         options: Options of sampling and of an episode's budgets.
-        judge: Judges chains of thought; ``None`` judges none.
+        judge: Judges chains of thought; ``None`` for no judge.
 
     Attributes:
         env: An environment to read specifications from.

@@ -1,8 +1,8 @@
 """Scores of an evaluation: reward components that measure each episode in addition to the environment's reward.
 
-The components are those of training (``rstar2_env.rewards``), computed by the same code, with the same names in the
-``rewards`` of an episode; its ``reward`` and ``correct`` remain the environment's. Not covered: their figures
-(``rstar2_env.evaluation.figures.summary``).
+The components of training (``rstar2_env.rewards``) are computed by the same code, and have the same names in the
+``rewards`` of an episode. ``reward`` and ``correct`` of the episode remain the environment's. Not covered: figures of
+the scores (``rstar2_env.evaluation.figures.summary``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
     "which an agent does not have: evaluate a model, whose engine provides them, or omit the score.",
 )
-"""Requirements of scores that an evaluation of an agent cannot meet, with the reason."""
+"""Needs of reward components that an evaluation of an agent cannot meet, mapped to the reason."""
 
 
 def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) -> list[Component]:
@@ -123,7 +123,7 @@ class EpisodeScores:
                 policy.
 
         Returns:
-            The episodes that were scored; empty if other samples of the start are still being played.
+            The episodes that were scored; empty while other samples of the same problem and seed are being played.
         """
         group = self._complete(played)
         if group:

@@ -112,13 +112,13 @@ def _play(
 
 
 _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_text", "cut", "refused"})
-"""Ends that the player may have set itself, after a step that did not end the environment's episode."""
+"""Values of ``Episode.end`` that a player may set when the environment itself has not ended the episode."""
 
 
 def _begin(
     env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]], lost: str
 ) -> tuple[Episode, list[Difference]]:
-    """Reset the environment with the first options that reproduce the stored start; else with the first that work.
+    """Reset the environment with the first options that reproduce the stored start; else with the first valid options.
 
     Args:
         env: The environment.

@@ -1,4 +1,4 @@
-"""Reverify: grade the stored answers of a run again, with the same verifier or another, and report the changes.
+"""Reverify: grade the stored answers of a run again, with any verifier, and report the changed verdicts.
 
 Covered: answers that are compared with a gold answer. Not covered: environments that grade in another way (puzzles,
 games), whose episodes have no gold answer and are left out; how an answer is extracted from its turn.
@@ -23,7 +23,7 @@ from rstar2_env.verification import Reason, Verdict
 from rstar2_env.verification.verifier import Verifier
 
 _AHEAD = 8
-"""Episodes that are read ahead for each thread, so that memory is bounded however many there are."""
+"""Number of episodes that are read in advance for each thread; it bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class Regrading:
     """The result of grading again.
 
     Attributes:
-        graded: Episodes with a new verdict.
+        graded: Number of episodes with a new verdict.
         correct_before: Number of these graded episodes that were right before.
         correct: Number of these graded episodes that are right now.
-        no_gold: Episodes left out because their gold answer is unknown.
-        uncounted: Episodes left out because they failed, were cancelled or could not be played.
-        unavailable: Episodes for which the verifier was not available.
+        no_gold: Number of episodes left out because their gold answer is unknown.
+        uncounted: Number of episodes left out because they failed, were cancelled or could not be played.
+        unavailable: Number of episodes for which the verifier was not available.
         changes: Episodes whose verdict changed.
     """
 
@@ -104,8 +104,8 @@ def regrade(
         verifier: Compares answer and gold answer.
         setting: Setting of the run; its dialect separates the question from the instruction around it. ``None`` assumes
             the dialect ``rstar2``.
-        source: Source of the problems, for the questions and for gold answers that the run does not keep; ``None`` uses
-            only what the run keeps.
+        source: Source of the problems, whose questions and gold answers replace those that the run keeps; ``None`` uses
+            only those that the run keeps.
         threads: Number of episodes graded at the same time.
     """
     asked = _question_reader(setting)

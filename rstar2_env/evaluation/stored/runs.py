@@ -176,12 +176,12 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
 
     Args:
         run: The run.
-        trained: Whether to return the settings of training; otherwise those of evaluation.
+        trained: Whether to return the settings of training; otherwise the settings of evaluation.
 
     Raises:
         UntrustedError: The options choose a sandbox, an environment variable, an address or another thing that only
             the user may choose (``rstar2_env.core.trust``).
-        ConfigurationError: The run does not record them, or its environment was an object without a name.
+        ConfigurationError: The run does not record its environment, or the environment was an object without a name.
     """
     config = run.config
     rollout, evaluation = _table(config, "rollout"), _table(config, "eval")
@@ -208,7 +208,7 @@ def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | Non
     Args:
         setting: Environment and options of the run.
         problems: Source to use instead of the run's source; ``None`` uses the run's.
-        split: Split of the source; ``None`` uses the run's.
+        split: Split of the source; ``None`` uses the run's, or ``test`` if the run has none.
 
     Returns:
         The source; ``None`` if it cannot be found from the run's record.

@@ -90,7 +90,8 @@ def validate(
         workers: Without a level, the number of threads, each with an environment; ``None`` means two per CPU core.
         contract: Whether to check also the whole contract of docs/environment-contract.md; with a level, whether to
             perform the check ``contract``.
-        checks: With a level, the names of the only checks to perform; empty means all of this level and below.
+        checks: With a level, the names of the only checks to perform; empty means all checks of this level and of the
+            levels below.
         bounds: With a level, ``Bounds`` of the environment's author, or their values by name; ``None`` means the
             defaults of ``Bounds``.
         env_options: Options of the environment.

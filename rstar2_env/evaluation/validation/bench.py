@@ -222,7 +222,7 @@ class View:
 
 
 ScriptedPlayer = Callable[[View], str]
-"""Returns the action of the next turn."""
+"""Function that returns the action of the next turn."""
 
 
 @dataclass
@@ -323,7 +323,7 @@ class Bench:
                 yield player(View(env, played.question, played.info, shown, number, seed, draw, rng))
             raise EndlessEpisodeError(
                 f"The episode of seed {seed}, played by the scripted player {name!r}, did not end within "
-                f"{self.bounds.turns} turns (the bound bounds.turns)."
+                f"{self.bounds.turns} turns (set by bounds.turns)."
             )
 
         return play_turns(self.env if env is None else env, name, seed, turns, options)

@@ -117,7 +117,7 @@ def host_containment(bench: Bench) -> CheckFinding:
     remedy="Give the tool limits (Limits.wall_s), which are enforced from outside of the program.",
 )
 def resource_bounds(bench: Bench) -> CheckFinding:
-    """Check that the environment stops a program that never ends, and the next call works (OpenEnv RFC 008)."""
+    """Check that the environment stops a program that never ends, and that the next call works (OpenEnv RFC 008)."""
     turn = _run(bench, _LOOP)
     stopped = turn.status == ToolStatus.TIMEOUT
     after = _run(bench, "print(6 * 7)")

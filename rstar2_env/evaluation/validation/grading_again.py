@@ -36,7 +36,7 @@ class UntriedError(Exception):
     remedy="Grade without clocks, random draws, counters and other state of the process.",
 )
 def verifier_determinism(bench: Bench) -> CheckFinding:
-    """Check that the same turns get the same grades in another thread and in another process (OpenEnv RFC 008)."""
+    """Check that turns get the same grades again, in another thread and in another process (OpenEnv RFC 008)."""
     episodes = _episodes(bench)
     ways: dict[str, Any] = {
         "again": lambda: [replayed(bench.env, played.seed, played.actions).graded() for played in episodes],
@@ -52,7 +52,7 @@ def verifier_determinism(bench: Bench) -> CheckFinding:
     remedy="Sort before iterating over sets, name encodings, and use no locale in the grader.",
 )
 def verifier_portability(bench: Bench) -> CheckFinding:
-    """Check that grades do not depend on hash seed, time zone, locale or terminal width (OpenEnv RFC 008)."""
+    """Check that grades do not depend on hash seed, time zone, locale, terminal width or ``-O`` (OpenEnv RFC 008)."""
     episodes = _episodes(bench)
     return _compared(
         episodes,

@@ -129,9 +129,9 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
 
 
 def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find a key of ``info`` that nearly always holds the gold answer of its episode, and seldom that of another one.
+    """Find a key of ``info`` that nearly always holds its episode's gold answer, and seldom another gold answer.
 
-    Return ``None`` if there is none.
+    Return ``None`` if there is no such key.
     """
     places: dict[str, dict[int, str]] = defaultdict(dict)
     for number, played in enumerate(episodes):

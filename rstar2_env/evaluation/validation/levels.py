@@ -157,7 +157,7 @@ def chosen_checks(level: int, names: Sequence[str] = ()) -> list[Check]:
 
     Args:
         level: From 1 to 4; the checks of this level and of all levels below it are returned.
-        names: Names of the only checks to return, whatever their level; empty means all of these levels.
+        names: Names of the only checks to return, whatever their level; empty means all checks of these levels.
 
     Raises:
         ConfigurationError: There is no such level.

@@ -1,7 +1,7 @@
 """Scripted players of growing skill, and players that solve nothing, to test whether a reward distinguishes them.
 
-Covered: the reference player, the random one, mixtures of the two, silence, noise, a wrong answer. Not covered: players
-that try to earn reward without solving the problem (``exploits``).
+Covered: the reference player, the random player, mixtures of the two, silence, noise, a wrong answer. Not covered:
+players that try to earn reward without solving the problem (``exploits``).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def canary(view: View) -> str:
 
 
 def caller(view: View) -> str:
-    """Run a program that draws random numbers, if a tool runs code, then play as the reference player does."""
+    """In the first turn, run a program with random output if a tool runs code; otherwise, play as ``oracle``."""
     if view.turn == 0 and takes_code(view):
         return code_turn(view, "import random\nprint(random.random(), hash('replay') % 1000)")
     return oracle(view)
@@ -89,7 +89,7 @@ def skilled(skill: float) -> ScriptedPlayer:
 
 
 def wrong(env: TextEnv, gold: str) -> str:
-    """Return a wrong answer: another value if the environment compares with a gold answer, else an unlikely text."""
+    """Return a wrong answer: another value if the environment compares with a gold answer, else ``(GOLD)+1``."""
     one_answer = isinstance(getattr(playing(env), "grader", None), GoldGrader)
     return changed_answer(gold) if one_answer else f"({gold})+1"
 
@@ -118,10 +118,10 @@ def fitting_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
 
 
 def need_oracle(bench: Bench) -> None:
-    """Raise if the environment has no reference player.
+    """Check that the environment has a reference player or a problem, whose gold answer can be played.
 
     Raises:
-        NotApplicableError: There is no reference player; the message says how to provide one.
+        NotApplicableError: There is neither; the message states how to provide a reference player.
     """
     env = bench.env
     env.reset(seed=bench.seed)

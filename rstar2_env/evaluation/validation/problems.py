@@ -1,9 +1,9 @@
 """Validates an environment for training: checks its verifier on every problem, and its contract.
 
-Covered: four checks of every problem (the gold answer earns 1, a corrupted answer earns 0, a malformed turn gets a
-typed error, a second run gives the same results), and the checks of ``rstar2_env.testing.check_text_env``. Not covered:
-whether a gold answer is right (only whether it is accepted), and programs in the sandbox, since the four checks do not
-run any.
+Covered: four checks of every problem (the gold answer earns 1, a corrupted answer earns 0 or at least does not count as
+correct, a malformed turn gets a typed error, a second run gives the same results), and the checks of
+``rstar2_env.testing.check_text_env``. Not covered: whether a gold answer is right (only whether it is accepted), and
+programs in the sandbox, since the four checks do not run any.
 """
 
 from __future__ import annotations

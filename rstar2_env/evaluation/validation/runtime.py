@@ -35,7 +35,7 @@ _FEW = 6
     "fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
-    """Check that each of two instances can start and close while the other runs (OpenEnv RFC 008)."""
+    """Check that two instances can run at the same time, and that one can be closed twice (OpenEnv RFC 008)."""
     one, other = bench.make(), bench.make()
     try:
         for env in (one, other):
@@ -53,7 +53,7 @@ def startup(bench: Bench) -> CheckFinding:
     remedy="Return a float from step, and in info['reward_components'] numbers whose sum is the reward.",
 )
 def reward_well_formed(bench: Bench) -> CheckFinding:
-    """Check that rewards are finite and the sums of their components (two checks of OpenEnv RFC 008)."""
+    """Check that rewards are finite, and equal to the sum of their components (two checks of OpenEnv RFC 008)."""
     episodes = _episodes(bench)
     for played in episodes:
         for turn in played.turns:
@@ -177,7 +177,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Draw random numbers only with self.np_random, after super().reset(seed=seed).",
 )
 def seed_control(bench: Bench) -> CheckFinding:
-    """Check that equal seeds give equal starts in any instance, and other seeds give other starts (OpenEnv RFC 008)."""
+    """Check that a seed gives the same start in any instance, and starts differ between seeds (OpenEnv RFC 008)."""
     one, other = bench.env, bench.fresh()
     starts = set()
     for seed in bench.seeds:
@@ -244,7 +244,10 @@ def episode_isolation(bench: Bench) -> CheckFinding:
     "are used.",
 )
 def pickled_state(bench: Bench) -> CheckFinding:
-    """Check that an environment can be pickled, as vector environments and other processes require (not in RFC 008)."""
+    """Check that an environment that is pickled during an episode continues at the same point (not in RFC 008).
+
+    Vector environments and other processes require this.
+    """
     played = max(_episodes(bench), key=lambda played: len(played.turns))
     env = bench.fresh()
     env.reset(seed=played.seed)

@@ -126,11 +126,11 @@ def task_distribution_pinning(bench: Bench) -> CheckFinding:
 
 @check(
     1,
-    demands="Every problem has a question, an answer and a unique id.",
-    remedy="Remove duplicates, and problems without a question or an answer, from the source.",
+    demands="Every problem has a question and an id, and no two different problems have the same id.",
+    remedy="Remove problems without a question or an id from the source, and give different problems different ids.",
 )
 def problem_ids(bench: Bench) -> CheckFinding:
-    """Check that every problem has a question, an answer and a unique id (not in RFC 008)."""
+    """Check that every problem has a question and a unique id (not in RFC 008)."""
     seen: dict[str, Problem] = {}
     for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:

@@ -141,7 +141,10 @@ def training_signal(bench: Bench) -> CheckFinding:
     remedy="The evidence shows the rewarded answers: grade only one marked answer, from the policy's own turns.",
 )
 def adversarial_floor(bench: Bench) -> CheckFinding:
-    """Check that no exploit earns significantly more than a random player (OpenEnv RFC 008)."""
+    """Check that no exploit earns significantly more than a random player (OpenEnv RFC 008).
+
+    Also check that no generated wrong answer (``attacks``) earns a reward.
+    """
     floor = bench.episodes("guesser", PLAYERS["guesser"])
     earned = exploited(bench)
     best = max(earned, key=lambda name: mean(earned[name]))

@@ -2,8 +2,9 @@ r"""Reads the fields of a problem from records whose columns have other names, o
 
 A column is written ``PATH[|EXTRACTION...]``. The path descends into objects and lists by dots (``solution.answer``,
 ``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (the text after the last ``TEXT``, as in
-GSM8K's ``after:####``), ``before:TEXT``, ``boxed`` (the last ``\boxed{}``), ``regex:PATTERN`` (the last match, or its
-first group; the pattern is the whole rest of the column's text). Not covered: computing a field from several columns.
+GSM8K's ``after:####``), ``before:TEXT`` (the text before the last ``TEXT``), ``boxed`` (the content of the last
+``\boxed{}``), ``regex:PATTERN`` (the last match, or its first group). Since a pattern may contain ``|``, ``regex`` must
+be the last extraction. Not covered: computing a field from several columns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _KINDS = ("after", "before", "boxed", "regex")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a field of a problem is read from in a record: a path, and extractions from the text found there.
+    """The place of a problem's field in a record: a path, and extractions from the text at this path.
 
     Attributes:
         written: The text that the user wrote.
@@ -105,14 +106,14 @@ class Columns:
     Attributes:
         fields: Each field of a problem (``question``, ``answer``, ``id``, ``source``, or a name of ``meta``) and its
             column.
-        keep: Columns that go to ``meta``; ``None`` keeps every column that is not itself a field.
+        keep: Columns that go to ``meta``; ``None`` keeps every column whose whole value is not already a field.
     """
 
     fields: tuple[tuple[str, Column], ...] = ()
     keep: tuple[str, ...] | None = None
 
     def __call__(self, record: Any, where: str) -> Any:
-        """Convert one record; a value that is not a mapping is returned unchanged, and ``as_problem`` refuses it.
+        """Convert one record; a value that is not a mapping is returned unchanged, and ``as_problem`` rejects it.
 
         Raises:
             ProblemFormatError: The record lacks a column.

@@ -27,7 +27,7 @@ NumberedRecords: TypeAlias = Iterator[tuple[str, int, Any]]
 """For each record its place (for error messages), its number (for its default id), and the record or its error."""
 
 MOST_FAULTS = 10
-"""Largest number of invalid records that an error message lists; reading ends there."""
+"""Number of invalid records after which reading ends; the error message lists them."""
 
 _SUFFIXES = {
     ".jsonl": "jsonl",
@@ -49,7 +49,7 @@ class Reading:
         columns: Maps the columns of records to fields of a problem.
         where: Conditions that a problem must meet.
         unique: Leave out a problem whose question occurred before (ignoring white space).
-        skip_incomplete: Leave out a record without a question or an answer, instead of refusing it.
+        skip_incomplete: Leave out a record without a question or an answer, instead of raising an error.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -289,4 +289,4 @@ READERS: Mapping[str, Callable[[Path, Columns], NumberedRecords]] = {
     "tsv": partial(separated_rows, delimiter="\t"),
     "parquet": parquet_rows,
 }
-"""Every format by its name."""
+"""The reader of each format, by the name of the format."""

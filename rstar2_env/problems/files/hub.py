@@ -43,7 +43,7 @@ class DatasetTable:
         return self._named(index, self._dataset[index])
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield what ``row`` returns for every record, in order; ``datasets`` decodes the records in batches."""
+        """Yield the result of ``row`` for every record, in order; ``datasets`` decodes the records in batches."""
         return (self._named(index, record) for index, record in enumerate(self._dataset))
 
     def _named(self, index: int, record: Any) -> tuple[str, int, Any]:
@@ -159,7 +159,8 @@ def find_copy(repository: str, revision: str | None = None, hub_folder: str | No
 
     Args:
         repository: ``owner/name``.
-        revision: Branch, tag or commit; ``None`` for the branch ``main``.
+        revision: Branch, tag or commit; ``None`` for the branch ``main``. It is not checked for a copy in
+            ``owner/name``, which does not record its commit.
         hub_folder: A folder of copies: each is ``owner/name`` below it, as ``hf download --local-dir`` writes it, or
             ``datasets--owner--name`` with its snapshots, as the Hub's libraries cache it. ``None`` means the cache of
             these libraries.

@@ -1,7 +1,7 @@
 """Removes duplicates of questions, and every question that occurs with different answers.
 
-Two questions are equal if their words are equal, ignoring case, punctuation and markup, as in decontamination
-(``normal_words``). Not covered: the same question in other words.
+Two questions are equal if they have the same words, ignoring case, punctuation and markup, as in decontamination
+(``normal_words``), and the same mathematical signs. Not covered: the same question in other words.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SIGN = re.compile(r"[+*/^=<>|%]|(?<![^\W\d])-|-(?![^\W\d])")
 def question_key(question: str) -> bytes:
     """Return a digest of a question's words and signs; two questions with the same digest count as equal.
 
-    Relations and operators count, so that "x > 3" and "x < 3" are two questions, as are "1 + 1" and "1 - 1"; a hyphen
-    between letters and a sign that ends a sentence do not.
+    Relations and operators count, so that "x > 3" and "x < 3" are two questions, as are "1 + 1" and "1 - 1". Hyphens
+    between letters and punctuation do not count.
 
     Args:
         question: A question.
@@ -36,7 +36,7 @@ def unique_questions(problems: Iterable[Problem]) -> tuple[list[Problem], list[R
     """Keep the first problem of each question; remove a question entirely if its problems have different answers.
 
     Args:
-        problems: The problems; answers are different if their texts without white space are.
+        problems: The problems. Their answers are compared as texts, ignoring white space.
     """
     problems = list(problems)
     keys = [question_key(problem.question) for problem in problems]

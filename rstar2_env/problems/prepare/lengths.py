@@ -11,7 +11,7 @@ NAME = "length"
 
 
 def fitting_lengths(problems: Iterable[Problem], *, least: int, most: int) -> tuple[list[Problem], list[Removed]]:
-    """Keep the problems whose question is not too short to be a question and not too long for a prompt.
+    """Keep the problems whose question has from ``least`` to ``most`` characters.
 
     Args:
         problems: The problems.

@@ -18,7 +18,7 @@ from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.problems.problem import Problem
 
 UNKNOWN = "unknown: to be filled at first load"
-"""The value of a revision or checksum that is not known yet."""
+"""Placeholder for a revision or checksum that is not known yet."""
 _VERSION = 1
 
 

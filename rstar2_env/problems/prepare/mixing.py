@@ -20,7 +20,7 @@ def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total:
     Args:
         weights: Weight of each source, above 0.
         available: Number of problems in each source.
-        total: Number of problems in the mixture; ``None`` for the largest mixture with these weights.
+        total: Number of problems in the mixture; ``None`` for the largest possible mixture with these weights.
 
     Returns:
         The number of problems from each source; they add up to the total. Fractions are assigned by the largest

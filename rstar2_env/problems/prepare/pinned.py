@@ -1,4 +1,4 @@
-"""Loads sources at the revision that a lock file names, and compares their content with it.
+"""Loads sources at the revision that a lock file names, and compares their content with the lock file's checksum.
 
 Nothing is downloaded unless ``download`` is set. If a source is missing, the error names the source, how to fetch it
 and the expected checksum. Covered: data sets of the Hub from a folder of copies, from the cache, or from the Hub
@@ -28,7 +28,7 @@ from rstar2_env.problems.spec import located, split_spec
 T = TypeVar("T")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _FIRST = ", the first "
-"""Text before the number of problems in ``Pin.source``, which states the number because the checksum depends on it."""
+"""Separator before the number of problems at the end of ``Pin.source``; the checksum depends on that number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Shelf:
         return self._loaded(name, pin, repository, load)
 
     def checked(self, name: str, pin: Pin, found: list[T]) -> list[T]:
-        """Compare the records of a source with the lock, and fill in values that the lock does not know.
+        """Compare the records of a source with the lock, and fill in values that are unknown in the lock.
 
         Args:
             name: Name of the source in the pipeline.
@@ -127,8 +127,8 @@ class Shelf:
     def _expected(self, name: str, pin: Pin) -> Pin:
         """Return the lock's pin of a source.
 
-        If the lock has this source with another number of problems, return ``pin`` with the lock's revision; if it has
-        another source or none under this name, return ``pin``.
+        If the lock's pin has the same source but a different number of problems, return ``pin`` with the lock's
+        revision. If the lock has a different source under this name, or none, return ``pin``.
         """
         known = self.lock.pins.get(name)
         if known is None or known.source == pin.source:

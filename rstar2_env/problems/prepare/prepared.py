@@ -2,7 +2,7 @@
 
 The filters run in this order: integer answers, length, verifiable answers, duplicates (over all sources together, the
 first source first), overlap with benchmarks. All problems are held in memory. Not covered: filters that need a policy's
-episodes (see ``solved``).
+episodes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class PrepareOptions(CheckedOptions):
         least_length: Minimum number of characters of a question.
         most_length: Maximum number of characters of a question.
         unique: Keep each question once, and remove questions with different answers.
-        total: Number of problems in the mixture; ``None`` for all available problems.
+        total: Number of problems in the mixture; ``None`` for the largest possible mixture: with weights, limited by
+            the source that has the fewest problems for its weight; without weights, all problems.
         splits: Share of the problems in each split, by its name.
         seed: Seed of the mixture and of the order; ``None`` means 0, or the pipeline's seed in a pipeline.
     """

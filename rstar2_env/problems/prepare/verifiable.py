@@ -1,4 +1,4 @@
-"""Keeps answers that the verifier can check: the gold answer earns the reward, and another answer does not.
+"""Keeps answers that the verifier can check: the gold answer earns the reward, and a changed answer does not.
 
 A verifier accepts identical text without understanding it, so this filter requires more: the verifier must parse the
 gold answer as mathematics, accept it in a box, and reject a changed answer.

@@ -5,9 +5,9 @@ process tokens independently. Here each token attends to its own sequence in the
 heads that share a key-value head (grouped-query attention) are computed as if they were several tokens of one head, so
 keys and values are not copied for each query head, as transformers does.
 
-Covered: causal models that look up their attention by name and whose attention equals ``sdpa``; the module is switched
-only while the engine computes with it. Not covered: models with nested configurations (vision, audio), sliding windows,
-and capped scores.
+Covered: causal models that look up their attention function by name, and use ``sdpa`` or flash attention. The name is
+replaced only during a forward pass of the engine, so training with the same module uses the model's own attention. Not
+covered: models with nested configurations (vision, audio), sliding windows, and softcapping of attention scores.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TokenRun:
 
 
 class Pack:
-    """The tokens of a packed forward pass: first one token of each generating sequence, then the runs in ``pieces``.
+    """The tokens of a packed forward pass: first the single new tokens of sequences, then the runs in ``pieces``.
 
     Args:
         slots: The slot of each sequence with one new token.

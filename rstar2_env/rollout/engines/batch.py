@@ -34,8 +34,8 @@ class Request:
         keep: Whether the request's cache was computed with the current weights, so that later requests may reuse it.
         slot: Slot of the request in the cache while it runs.
         done: Number of tokens of the prompt and the turn whose keys and values are in the cache.
-        leader: Another request with the same tokens, which computes them, so that this request copies its cache;
-            ``None`` if there is none.
+        leader: Another request with the same tokens, which computes their keys and values; this request copies them
+            from the leader's cache. ``None`` if there is none.
         key: The request's tokens when it started, packed by ``key_of``; other requests find its cache by this key.
             Empty if they do not reuse its cache.
         number: Position of the request in the order of arrival.
@@ -98,7 +98,7 @@ Finish = Callable[[Request], FinishReason | None]
 
 
 class RunningBatch:
-    """Base class of an engine's batches: the running requests, the kept caches, and how a next token is drawn.
+    """Base class of an engine's batches: the running requests, the kept caches, and the sampling of tokens.
 
     Args:
         model: A causal language model.

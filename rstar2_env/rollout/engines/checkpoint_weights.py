@@ -178,5 +178,5 @@ def check_names(names: Set[str], expected: Set[str] | None) -> None:
         odd = sorted(names ^ expected)
         raise ConfigurationError(
             f"The new weights do not match this model: {len(odd)} names are missing or unknown, for example "
-            f"{odd[0]!r}. Pass all weights of the model's state_dict, with the names that they have in it."
+            f"{odd[0]!r}. Pass all weights of the model's state_dict, under the same names."
         )

@@ -32,7 +32,7 @@ class ScoreRequest:
 
 
 def fitting(waiting: Sequence[ScoreRequest], max_tokens: int) -> int:
-    """Return how many of the waiting requests, in order, fit into one forward pass; at least 1.
+    """Return how many of the waiting requests, in order, fit into one forward pass; at least 1 if any waits.
 
     Args:
         waiting: The requests in order of arrival.

@@ -55,7 +55,7 @@ class _Start:
         request: The new request.
         key: Tokens of the request, packed by ``key_of``.
         source: The sequence whose cache it reuses; ``None`` if it reuses none.
-        known: Number of tokens whose keys and values ``source`` has.
+        known: Number of tokens whose keys and values the request reuses.
         whole: Whether the request takes over the slot of ``source`` instead of copying its cache.
     """
 
@@ -222,11 +222,12 @@ class PackedBatch(RunningBatch):
         return ended
 
     def _forward(self, newest: Sequence[Request], begun: Sequence[tuple[Request, int]]) -> Tensor:
-        """Run the model; return the logits at the last token of each request whose tokens are all computed then.
+        """Run the model; return the logits at the last token of each request that is then completely computed.
 
         Args:
-            newest: Requests of which only the newest token is not computed yet.
-            begun: Requests whose prompt is not completely computed, each with the number of its tokens to compute now.
+            newest: Requests of which only the newest token is not computed yet; their attention is computed together.
+            begun: Requests whose attention is computed separately, each with the number of its tokens to compute now:
+                requests whose prompt is not completely computed, and the longest requests with one new token.
         """
         device = self._model.device
         slots, positions = [request.slot for request in newest], [request.done for request in newest]
@@ -303,7 +304,7 @@ class PackedBatch(RunningBatch):
                 request.leader, request.done = None, leader.done
 
     def _close_ranks(self, rows: Sequence[Request]) -> None:
-        """Move requests to the first slots if attention would read too many other slots."""
+        """Move the requests ``rows`` to the first slots if attention would read too many other slots."""
         count = len(rows)
         front = max((request.slot for request in rows), default=-1) + 1
         if front - count <= max(FEW_DEAD, MAX_DEAD * front):

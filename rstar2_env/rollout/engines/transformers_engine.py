@@ -55,9 +55,10 @@ class TransformersEngine:
             modules are in evaluation mode.
         tokenizer: Tokenizer of the model, needed only for stop strings.
         max_rows: Maximum number of running requests; further requests wait in order of arrival.
-        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass (a longer prompt has
-            its own pass). It bounds the memory of a pass. If prompts are padded, it also keeps short prompts out of
-            the passes of long ones. ``None`` means 4,096 on a CPU and 32,768 elsewhere.
+        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass, which bounds the
+            memory of the pass. A longer prompt is divided among several passes (``packed_batch``), or, in a model for
+            which this is not possible, has its own pass (``plain_batch``). ``None`` means 4,096 on a CPU and 32,768
+            elsewhere.
         max_tokens_in_cache: Maximum number of tokens in the cache (``capacity``): running requests and the kept caches
             of ended turns together, padding included. If they need more, kept caches are dropped first; then the newest
             requests are preempted and computed again later. One request always runs. ``None`` means as many tokens as

@@ -1,9 +1,10 @@
 """``VllmEngine``: vLLM in this process, stepped explicitly: continuous batching, paged attention, prefix caching.
 
 Covered: requests from any event loop, which join as they arrive; new weights from a module or a state dict, passed in
-memory between two steps; a prefix cache that is kept between turns and never mixes weights; log-probabilities as the
-protocol requires, also with top-p and top-k (see ``vllm_worker``). It runs on CPU, CUDA or ROCm, depending on the
-installed vLLM. Not covered: more than one device (use ``VllmServerEngine``), speculative decoding, images.
+memory between two steps; a prefix cache that is kept between turns, but not reused after a weight sync;
+log-probabilities as ``Generation`` defines them, also with top-p and top-k (see ``vllm_worker``). It runs on CPU, CUDA
+or ROCm, depending on the installed vLLM. Not covered: more than one device (use ``VllmServerEngine``), speculative
+decoding, images.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class VllmEngine:
 
     Raises:
         MissingExtraError: vLLM is not installed.
-        ConfigurationError: vLLM refuses the options, or this process is part of a distributed run.
+        ConfigurationError: vLLM refuses the options, or this process is part of a distributed run that torchrun did not
+            start.
     """
 
     def __init__(
@@ -145,7 +147,7 @@ class VllmEngine:
 
         Raises:
             ConfigurationError: The prompt is empty, leaves no room for a token, or contains an unknown token; or vLLM
-                cannot report the log-probabilities that the protocol requires for these parameters; or the engine is
+                cannot report log-probabilities as ``Generation`` defines them for these parameters; or the engine is
                 closed or asleep.
         """
         self._check(ids, params)
@@ -174,7 +176,7 @@ class VllmEngine:
         Args:
             version: Reported by every generation whose first token is sampled from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied ones under both names.
+                with tied weights under both names.
 
         Raises:
             ConfigurationError: The names differ from the names of the current weights; or the engine is closed, or
@@ -189,7 +191,7 @@ class VllmEngine:
         done.result()
 
     def sleep(self) -> None:
-        """Free the device's memory until the next ``update_weights``; without ``sleep=True``, do nothing.
+        """Free the device's memory until the next ``update_weights``; do nothing unless the engine has ``sleep=True``.
 
         Waits for requests in flight.
 

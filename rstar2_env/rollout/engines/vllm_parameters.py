@@ -64,7 +64,7 @@ def request_fields(params: SamplingParams, seed: int, room: int) -> dict[str, An
     """Return the parameters of a vLLM request that correspond to sampling parameters.
 
     Args:
-        params: How to sample.
+        params: Sampling parameters.
         seed: The seed of the request; see ``seed_of``.
         room: Maximum number of tokens that may follow the prompt.
     """

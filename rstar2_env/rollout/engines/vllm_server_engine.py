@@ -2,8 +2,8 @@
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that caches
 its prefix; lost connections, overload, and servers that restart, which get the newest weights before any request
-(``vllm_server_fleet``); log-probabilities as the protocol requires, or an error; weight syncs (``weight_transports``).
-Not covered: servers other than vLLM (they return no token ids), starting the servers.
+(``vllm_server_fleet``); log-probabilities as ``Generation`` defines them, or an error; weight syncs
+(``weight_transports``). Not covered: servers other than vLLM (they return no token ids), starting the servers.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class VllmServerEngine:
     Args:
         base_urls: Address of each server, without ``/v1``; a single one may be a string. All must serve the same model.
         model: Name of the served model; ``None`` means the first one.
-        transport: How new weights reach the servers: through a ``folder``; broadcast in a process ``group`` with the
-            servers' workers; or only LoRA adapters, as an ``adapter`` in a folder. The servers must run in development
-            mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can reach them can control them: keep them on a
-            private network.
+        transport: How new weights reach the servers: ``folder`` (as files in a folder), ``group`` (broadcast in a
+            process group with the servers' workers) or ``adapter`` (only a LoRA adapter, as files in a folder). The
+            servers must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can reach them can
+            control them: keep them on a private network.
         weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs, for the transports
             ``folder`` and ``adapter``; the newest weights stay there for servers that restart, until ``close``.
             With ``group``, it is optional: the weights are written there in addition to the broadcast, because without
@@ -71,8 +71,8 @@ class VllmServerEngine:
             the servers of the machine read the copy. It needs room for one copy of the weights. ``None`` lets every
             server read ``weights_dir``.
         bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
-        group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses the
-            address in the network of the first server.
+        group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses this
+            process's address in the network of the first server.
         fleet: Addresses of all servers that get the same weights, if several engines share them; ``None`` means
             ``base_urls``.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
@@ -179,8 +179,8 @@ class VllmServerEngine:
         the version of the weights when the request was sent.
 
         Raises:
-            ConfigurationError: The prompt is empty or too long, or the servers cannot report the log-probabilities that
-                the protocol requires for these parameters.
+            ConfigurationError: The prompt is empty or too long, or the servers cannot report log-probabilities as
+                ``Generation`` defines them for these parameters.
             TurnTimeoutError: The turn took more than ``timeout_s`` on a server that still answers.
             ServiceError: All attempts failed, or the server refused the request.
         """
@@ -205,13 +205,13 @@ class VllmServerEngine:
         Args:
             version: Reported by every generation sent from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied ones under both names, each valid until the next item. For the transport ``adapter`` an
+                with tied weights under both names, each valid until the next item. For the transport ``adapter``, an
                 ``Adapter``.
 
         Raises:
             ConfigurationError: The transport lacks an option, or cannot send these weights.
-            ServiceError: A server refused the weights, or no server has answered for ``reconnect_timeout_s``. With a
-                ``cause``, servers were lost during the sync, and another attempt may succeed.
+            ServiceError: A server refused the weights, or no server has answered for ``reconnect_timeout_s``. If the
+                error has a ``cause``, servers were lost during the sync, and another attempt may succeed.
         """
         if weights is None:
             # Another process of the run sends them.
@@ -246,15 +246,16 @@ class VllmServerEngine:
         """Request the load and counters of all servers, and return their sums.
 
         Raises:
-            ServiceError: A server does not answer, or was lost since the last call, so that its counters restarted at
-                0.
+            ServiceError: A server does not answer, or was lost since the last call, so that its counters may have
+                restarted at 0.
         """
         servers = self._fleet.servers
         before, self._losses = self._losses, sum(server.losses for server in servers)
         if self._losses != before:
             raise ServiceError(
-                f"One of the vLLM servers ({', '.join(server.base for server in servers)}) was lost since its counters "
-                "were last read, so they restarted at 0."
+                f"One of the vLLM servers ({', '.join(server.base for server in servers)}) could not be used for a "
+                "time after its counters were last read. The counters may have restarted at 0, so the two readings "
+                "cannot be compared."
             )
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:
@@ -272,7 +273,7 @@ class VllmServerEngine:
         self._http.close()
 
     def _renew(self, version: int) -> None:
-        """Record that every server has the weights ``version``; called in the event loop of the HTTP client."""
+        """Record that every server has the weights of ``version``; called in the event loop of the HTTP client."""
         self._version, self._renewed = version, True
         self._fleet.forget_prefixes()
 

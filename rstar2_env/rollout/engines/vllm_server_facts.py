@@ -1,4 +1,4 @@
-"""Queries a ``vllm serve`` for its properties (model, capacity, kind of log-probabilities), and parses its answers."""
+"""Queries a vLLM server for its properties (model, capacity, kind of log-probabilities), and parses its answers."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
 def adapters_of(metrics: list[tuple[str, dict[str, str], float]]) -> set[str]:
     """Return the names of the adapters that the requests of a server use or wait for; empty if not reported.
 
-    vLLM adds a line for each combination of adapters and never removes one; its value is the time of the report.
+    vLLM's metric has one line for each combination of adapters so far, whose value is the time at which this
+    combination was last reported; so the line with the latest time is the current state.
     """
     lines = [(time, labels) for name, labels, time in metrics if name == "vllm:lora_requests_info"]
     newest = max(lines, key=lambda line: line[0], default=(0.0, dict[str, str]()))[1]
@@ -182,7 +183,7 @@ def generation_of(answer: Any, base: str, version: int, params: SamplingParams) 
         )
     reason = choice.get("finish_reason")
     if reason not in ("stop", "length"):
-        raise ServiceError(f"{base} aborted a request: {reason}.")
+        raise ServiceError(f"The server {base} aborted a request: {reason}.")
     candidates = best_of(choice["logprobs"].get("top_logprobs") or [], params)
     kind: FinishReason = "stop" if reason == "stop" else "length"
     return Generation(list(ids), list(map(float, logprobs)), kind, version, candidates)

@@ -287,7 +287,7 @@ class Fleet:
 
 
 def chain_of(ids: Sequence[int]) -> list[int]:
-    """Return a hash for each complete block of ``_BLOCK`` ids; it covers all ids up to the end of that block."""
+    """Return a hash for each complete block of ``_BLOCK`` ids; a hash covers all ids up to the end of its block."""
     chain: list[int] = []
     before = 0
     for end in range(_BLOCK, len(ids) + 1, _BLOCK):

@@ -2,9 +2,9 @@
 
 vLLM assumes that it owns its process: it seeds every random generator, sets environment variables, replaces
 ``torch.set_num_threads`` on a CPU, and logs a lot. The trainer runs in the same process, so all of that is restored
-once the engine is ready. Covered: one device; a module's configuration, whose weights are loaded later; an engine in
-each process of torchrun. Not covered: tensor, pipeline and data parallelism, which need separate processes: use
-servers.
+once the engine is ready. Covered: one device; a model given as a module, of which vLLM reads only the configuration,
+since its weights are loaded later; an engine in each process of torchrun. Not covered: tensor, pipeline and data
+parallelism, which need separate processes: use servers.
 """
 
 from __future__ import annotations
@@ -108,14 +108,15 @@ def start(
         tally: Receives vLLM's statistics after every step.
         max_rows: Maximum number of running requests.
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
-        kv_cache_gib: Size of the KV cache in GiB; ``None`` lets vLLM choose, and means 1 on a CPU.
+        kv_cache_gib: Size of the KV cache in GiB; ``None`` means 1 on a CPU, and elsewhere lets vLLM choose.
         utilization: Fraction of the device's memory for weights and cache together. ``None`` means 0.4; if
             ``kv_cache_gib`` is set, that size counts instead.
         options: Further arguments of ``vllm.EngineArgs``.
 
     Raises:
         MissingExtraError: vLLM is not installed.
-        ConfigurationError: vLLM refuses the options, or they require more than one process.
+        ConfigurationError: vLLM refuses the options, they require several devices, or this process is part of a
+            distributed run that torchrun did not start.
     """
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         if int(options.get(name, 1)) != 1:
@@ -227,7 +228,7 @@ def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder:
 
 @contextmanager
 def _quiet_guest() -> Iterator[None]:
-    """Set the environment variables that vLLM needs; after the ``with`` block, undo what vLLM changed in this process.
+    """Set the environment variables that vLLM needs; after the ``with`` block, undo vLLM's changes to this process.
 
     Restored are the environment variables, the states of the random generators, and torch's number of threads.
     """

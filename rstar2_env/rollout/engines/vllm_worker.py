@@ -1,9 +1,9 @@
 """Code that runs inside vLLM's workers: log-probabilities over the whole vocabulary, and local copies of weights.
 
 vLLM computes ``processed_logprobs`` from the logits divided by the temperature, normalized over the tokens that top-p
-and top-k keep. The protocol ``Engine`` requires normalization over all tokens. Covered: vLLM's V1 model runner
-(CPUs; other devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler;
-with the V2 runner, an engine refuses top-p and top-k, without which the log-probabilities of vLLM are exact.
+and top-k keep. ``Generation.logprobs`` must be normalized over all tokens. Covered: vLLM's V1 model runner (CPUs; other
+devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler; with the V2
+runner, an engine refuses top-p and top-k. Without top-p and top-k, vLLM already normalizes over all tokens.
 
 Copying weights reduces reads from a shared folder: one server of each machine copies them, and the others read the
 copy.
@@ -83,7 +83,7 @@ class FullLogprobs:
         return {"copied": 0 if self.local_rank else copy_weights(source, into)}
 
     def can_copy_weights(self, into: str) -> dict[str, bool]:
-        """Return, as ``can``, whether this process can write to a folder of this machine."""
+        """Return, under the key ``can``, whether this process can write to a folder of this machine."""
         return {"can": os.access(into, os.W_OK | os.X_OK)}
 
     def drop_weights(self, source: str, into: str) -> None:

@@ -3,9 +3,9 @@
 The number grows gradually while the caches have room, and is cut at once when they are full, as in congestion control
 (V. Jacobson, Congestion avoidance and control, 1988). It grows only as episodes end, since a new episode fills its
 cache only later. One instance serves a whole run with all its processes and engines, so the same capacity is not
-counted twice. Bookkeeping without clocks, threads or engines. Not covered: the fixed limit ``max_in_flight``
-(``rstar2_env.rollout.player``); the choice of the engine for an episode; cache kept for episodes whose tools are
-running.
+counted twice. The module does only the bookkeeping, without clocks, threads or engines. Not covered: the fixed limit
+``max_in_flight`` (``rstar2_env.rollout.player``); the choice of the engine for an episode; cache kept for episodes
+whose tools are running.
 """
 
 from __future__ import annotations

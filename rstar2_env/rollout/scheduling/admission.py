@@ -195,7 +195,7 @@ class Static(_Counting):
     """Scheduling policy that assigns episodes to the engines round-robin; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the engine at position ``stay.number`` modulo the number of usable engines in ``usable``."""
+        """Return ``usable[stay.number % len(usable)]``."""
         return usable[stay.number % len(usable)]
 
 

@@ -37,10 +37,10 @@ class _Row:
 class KvAware:
     """Scheduling policy that chooses the engine with the most cache capacity beyond its forecast need.
 
-    An episode waits while no engine has enough. The need of an engine's episodes is forecast from the observed lengths.
-    For each future time, each episode's tokens at that time are multiplied by the probability that the episode still
-    runs, and summed over the episodes; ``margin`` standard deviations are added. The forecast is the maximum over these
-    times. Without observations, every episode is assumed to reach its maximum.
+    An episode waits while no engine has enough capacity left. The need of an engine's episodes is forecast from the
+    observed lengths. For each future time, each episode's tokens at that time are multiplied by the probability that
+    the episode still runs, and summed over the episodes; ``margin`` standard deviations are added. The forecast is the
+    maximum over these times. Without observations, every episode is assumed to reach its maximum.
 
     Args:
         capacities: Number of tokens that the cache of each engine holds.
@@ -66,7 +66,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the index of the engine with the most capacity beyond its forecast need; ``None`` if not enough."""
+        """Return the engine with the most capacity beyond its forecast need; ``None`` if the episode must wait."""
         self._refresh()
         # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
         # left.
@@ -109,7 +109,7 @@ class KvAware:
         self._count(engine, stay, row, stay.tokens)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """Remove an episode from its engine's forecast; if it ended normally, add its length to those observed."""
+        """Remove an episode from its engine's forecast; if it ended normally, record its length."""
         engine = self._engine(stay)
         row = self._rows[engine].pop(stay)
         self._stale[engine] = True
@@ -127,7 +127,7 @@ class KvAware:
         return stay.engine
 
     def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:
-        """Move an episode to the bucket of ``tokens`` in its engine's sums, unless it is in that or a later one."""
+        """Move an episode to the bucket of ``tokens`` in its engine's sums, unless it is in that or a later bucket."""
         now = bucket(tokens, stay.most)
         if now > row.at:
             sums = self._sums[engine]

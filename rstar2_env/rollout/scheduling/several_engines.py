@@ -186,7 +186,7 @@ class Scheduler:
         """Close every engine, even if closing one of them fails.
 
         Raises:
-            Exception: The exception of the first engine that raised one.
+            Exception: The exception of the first engine, in the order of ``engines``, that raised one.
         """
         with ExitStack() as closing:  # it closes the last engine first, and raises the last exception
             for engine in self.engines:
@@ -271,12 +271,12 @@ class _Seat:
         self._stack = AsyncExitStack()
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Generate the turn that follows ``ids``. If an engine fails the request, every other engine is tried.
+        """Generate the turn that follows ``ids``. If an engine fails, other engines with the newest weights are tried.
 
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.
             TurnTimeoutError: The turn took too long, as it would elsewhere; no other engine is tried.
-            Exception: All engines failed; the exception is that of the last engine.
+            Exception: All of these engines failed; the exception is that of the last one.
         """
         scheduler, stay = self._scheduler, self._stay
         failed: dict[int, Exception] = {}

@@ -1,4 +1,4 @@
-"""Checks of the rows that a run trained on: their own consistency, their episode, and the chat template."""
+"""Checks the rows that a run trained on: each row alone, against its episode, and against the chat template."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_row(
 
     Args:
         row: Token ids, mask and log-probabilities of the row.
-        episode: Episode of the row, which must contain the whole episode; ``None`` skips the checks that need it.
+        episode: Episode that the row was made from, as a whole; ``None`` skips the checks that need the episode.
         codec: Converter of the chat template with which the episode was played; ``None`` skips the checks that need it.
         vocabulary: Number of valid token ids; ``None`` if unknown.
     """

@@ -58,7 +58,7 @@ def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClie
 
 
 def _reason(error: BaseException) -> str:
-    """Return the known root cause that an exception's text names, such as "connection refused"; else the text, cut."""
+    """Return the root cause in an exception's text, such as "connection refused", or else the start of the text."""
     text = str(error)
     for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
         if known in text:
@@ -67,7 +67,7 @@ def _reason(error: BaseException) -> str:
 
 
 def check_image(engine: APIClient, image: str) -> None:
-    """Check that an image exists, and that its warden is the one of this package's version.
+    """Check that an image exists, and that it contains the warden of this package's version.
 
     Raises:
         SandboxUnavailableError: The image is missing, or was built by another version.
@@ -107,7 +107,7 @@ def check_runtime(engine: APIClient, runtime: str | None) -> None:
 
 
 def owner() -> str:
-    """Return a container label that identifies this process, so that others can check whether it still runs."""
+    """Return a container label that identifies this process, so that other processes can check whether it runs."""
     return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"
 
 
@@ -137,7 +137,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return the start time of a process in clock ticks, or "running" if it is unknown; empty if it has ended."""
+    """Return a process's start time in clock ticks, "running" if the time is unknown, or "" if the process ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[19]

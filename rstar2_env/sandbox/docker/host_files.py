@@ -1,6 +1,6 @@
 """Collects this machine's Python files for an image (``rstar2 sandbox image --from-host``).
 
-Covered: the running interpreter, its standard library without tests, the named modules with their dependencies, a shell
+Covered: the running interpreter, its standard library without tests, the given modules with their dependencies, a shell
 and a few small programs, and all shared libraries that the loader finds for these. The layout is that of an ordinary
 Python image: files below ``/usr/local``, libraries in the loader's default search path. Not covered: data outside the
 packages, and libraries that a module opens at run time without being linked to them.
@@ -61,7 +61,7 @@ def collect(packages: Sequence[str]) -> Tree:
     """Collect all files that the image needs.
 
     Raises:
-        ConfigurationError: A package is not installed here.
+        ConfigurationError: A package is not installed on this machine.
         SandboxUnavailableError: The libraries of a file cannot be determined.
     """
     python = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)

@@ -34,7 +34,7 @@ PrintLine = Callable[[str], None]
 
 
 def inside_files() -> Iterator[tuple[str, str]]:
-    """Yield the relative name and the path of each source file of the warden, in a fixed order."""
+    """Yield, in a fixed order, the path of each source file of the warden: relative to ``inside``, and absolute."""
     for folder, _, names in sorted(os.walk(_INSIDE)):
         for name in sorted(names):
             if name.endswith(".py"):
@@ -137,7 +137,7 @@ def build_from_host(
         The image's id.
 
     Raises:
-        ConfigurationError: A package is not installed here.
+        ConfigurationError: A package is not installed on this machine.
         SandboxUnavailableError: A file cannot be read, or the engine rejected the image.
     """
     import docker.errors

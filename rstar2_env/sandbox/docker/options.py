@@ -29,13 +29,14 @@ class DockerOptions(LocalOptions):
         base_url: Address of the engine; ``None`` uses ``DOCKER_HOST``, then the default socket.
         runtime: Name of the container runtime (``"runsc"`` for gVisor); ``None`` uses the engine's default.
         containers: Number of containers that are kept running. ``None`` means one if calls in one container are
-            isolated from one another; otherwise two per usable core, since each container then serves one call and is
-            replaced.
-        memory_mb: Memory limit of a container in MiB; ``None`` uses the sum of the limits of its concurrent calls plus
-            64 per session, at most 80 % of the machine's memory.
+            isolated from one another or isolation is off; otherwise two per usable core, since each container then
+            serves one call and is replaced.
+        memory_mb: Memory limit of a container in MiB. With ``None``, it is the sum of: the limits of the concurrent
+            calls; 64 MiB per session, or ``session_memory_mb`` for all sessions; and the memory of the sandbox itself;
+            but at most 80 % of the machine's memory.
         cpus: Cores of a container; ``None`` uses ``workers``.
-        pids: Maximum number of processes and threads in a container; ``None`` uses the sum of the limits of its
-            concurrent calls plus 8 per session.
+        pids: Maximum number of processes and threads in a container. With ``None``, it is the sum of: the limits of the
+            concurrent calls, 8 per session, and the processes of the sandbox itself.
         apparmor: Name of the AppArmor profile, on machines with AppArmor. Docker's default profile forbids the mounts
             that a call's private file system needs.
     """

@@ -1,4 +1,4 @@
-"""``SingleUse``: containers that serve one call each, for engines where only the container isolates a call.
+"""``SingleUse``: containers that serve one call each, for engines that cannot isolate calls inside a container.
 
 Covered: the pool of started containers. Each call gets one, which is replaced afterwards, so that changes that a
 program makes to its container do not persist. Not covered: sessions, which would need a container for their whole

@@ -18,7 +18,7 @@ class Balance:
 
     Args:
         batch: Largest number of calls in one request.
-        linger_s: Seconds that calls wait for further calls with which to share a request, if every server is busy.
+        linger_s: Seconds that calls wait for further calls, to share one request, if every server is busy.
         resume: Called when calls have waited for ``linger_s`` seconds, to send them.
     """
 
@@ -49,9 +49,9 @@ class Balance:
     def takes(self, link: Link, waiting: int) -> int:
         """Return how many of the waiting calls to send to a server now.
 
-        A server with a free slot gets calls immediately. If all its slots are in use, several waiting calls first wait
-        for others to share a request with them. A server with two calls per slot gets at least half a batch or nothing,
-        since a request costs as much as a short call.
+        A server with a free slot gets calls immediately. If all its slots are in use and several calls wait, they wait
+        up to ``linger_s`` for further calls, so that one request contains more of them. A server with two calls per
+        slot gets at least half a batch or nothing, since a request costs as much as a short call.
         """
         loop = asyncio.get_running_loop()
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight

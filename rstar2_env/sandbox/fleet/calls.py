@@ -29,7 +29,7 @@ class FleetCall:
         id: Id under which the call is sent and resent. It changes if a server's sandbox fails to run the call.
         body: The job as the members of a JSON object, without the braces and without the session.
         session: Name that the caller gave the session; ``None`` without a session.
-        home: Server of the session, if the call belongs to one.
+        home: The session's ``Home``; ``None`` without a session.
         starts: Number of times that the call was started and then lost.
         doubt: Boot id of a server that may have accepted the call, because its answer was lost; ``None`` if there is no
             such server. A server's boot id changes when it restarts.
@@ -74,7 +74,7 @@ class Home:
         wire: Name of the session on its server. Each move assigns a new name, so that late messages with the old name
             cannot affect the session.
         link: Server of the session; ``None`` until its first cell is sent.
-        boot: The server's boot id at the session's start. If the server has another one later, it was restarted.
+        boot: The server's boot id at the session's start. If the server later has another boot id, it was restarted.
         opened: Whether a cell has run on that server.
         moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if none
             was lost.

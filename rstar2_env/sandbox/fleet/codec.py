@@ -1,7 +1,7 @@
 """Converts jobs and outcomes to JSON and back, for the client and the server of the remote sandbox.
 
 Covered: every field of ``Job`` and ``Outcome``, any string (including lone surrogates) and any bytes. The JSON is ASCII
-without line breaks, so that each value is one line. Not covered: how they are sent.
+without line breaks, so that each value is one line. Not covered: how the JSON is sent.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class Dispatcher:
     def _judge(self, link: Link, failed: bool) -> None:
         """Record whether a server's sandbox failed to run a call. After a failure, pause the server, longer each time.
 
-        After the pause, it gets one call at a time until one succeeds.
+        After the pause, the server gets one call at a time until a call succeeds.
         """
         if not failed:
             link.strikes = 0
@@ -280,7 +280,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down that may have accepted the calls ``left``; queue them for it under unchanged ids."""
+        """Mark a server as down, and queue the calls ``left``, which it may have accepted, for it with the same ids."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:

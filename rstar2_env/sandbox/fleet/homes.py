@@ -117,7 +117,7 @@ class Homes:
         return iter(list(self._homes))
 
     def _put(self, home: Home, link: Link | None) -> None:
-        """Assign a session to a server, and update the number of sessions of both servers."""
+        """Assign a session to a server, and update the session counts of the new and the previous server."""
         if home.link is not None:
             home.link.sessions -= 1
         if link is not None:

@@ -14,7 +14,7 @@ class FleetOptions(ProviderOptions):
 
     Attributes:
         batch: Largest number of calls in one request.
-        linger_ms: Milliseconds that a call waits for others with which to share a request, while every server is busy.
+        linger_ms: Milliseconds that a call waits for further calls, to share one request, while every server is busy.
         retries: Maximum number of times that a call is run again after its server was lost or the server's sandbox
             failed.
         reconnect_timeout_s: Seconds that a call waits for a server that is down.

@@ -50,7 +50,7 @@ class FleetServers:
         return "; ".join(f"{link.name}: {link.why}" for link in self.links) or self.none
 
     async def start(self, within_s: float) -> None:
-        """Contact all servers, and mark those that answer as up.
+        """Contact all servers, and mark each server that answers as up.
 
         Raises:
             LinkError: No server can be used; the message gives the reason for each.

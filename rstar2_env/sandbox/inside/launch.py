@@ -1,7 +1,7 @@
 """Starts one of the sandbox's programs in a fresh interpreter: ``python launch.py warden`` or ``zygote``.
 
-The interpreter runs in isolated mode, so this folder is not on its path. A stub package lets the modules here import
-one another without importing the enclosing package, which would import Gymnasium.
+The interpreter runs in isolated mode, so this folder is not on its path. A stub package lets the modules of this folder
+import one another without importing the enclosing package, which would import Gymnasium.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, DEPRIORITIZE = range(8)
 """Kinds of orders: fork a child, kill its process tree, watch its resources, answer a ping, send SIGINT, halt a tree,
 resume it, deprioritize it."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, DEPRIORITIZED = range(10)
-"""Kinds of replies. ``BROKEN``: the program was killed from outside. ``GONE``: no process of the tree is left.
-``OVERDRAWN``: the tree was killed for exceeding the limit that the text names. ``DEPRIORITIZED``: see ``OrderReply``.
-"""
+"""Kinds of replies. ``BROKEN``: the program ended because pid 1 of its namespace was killed from outside the sandbox.
+``GONE``: no process of the tree is left. ``OVERDRAWN``: the tree was killed for exceeding the limit that the text
+names. ``DEPRIORITIZED``: see ``OrderReply``."""
 
 MAX_BYTES = 8192
 _new: Any = tuple.__new__
@@ -26,7 +26,7 @@ _REPLY = struct.Struct("=BIiQQ")
 class Order(NamedTuple):
     """A message from the warden that orders an action.
 
-    For FORK, ``slot`` and ``value`` are the slot and the size of its file system in bytes. For WATCH, ``slot``,
+    For FORK, ``slot`` is the child's slot, and ``value`` the size of its file system in bytes. For WATCH, ``slot``,
     ``value``, ``files`` and ``pipes`` are the limits on processes, bytes of memory, bytes of files below ``workdir``,
     and pipes; 0 means unlimited.
     """

@@ -10,7 +10,7 @@ _MOST_PASSES = 100_000
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder with its contents, where permissions allow it; links are not followed."""
+    """Remove a folder with its contents, except files that permissions protect; links are not followed."""
     for _ in removal(path):
         pass
 

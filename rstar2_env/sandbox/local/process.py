@@ -86,14 +86,14 @@ class LocalProcess(Host):
         return stderr
 
     def abandon(self) -> None:
-        """In a process forked during the start of the warden: close the inherited copy of the warden's socket end."""
+        """In a process forked during the warden's start, close the inherited copy of the warden's end of the socket."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
 
 def make_scratch() -> tuple[str, int]:
-    """Create a temporary folder that stays locked while this process lives; remove those that killed processes left.
+    """Create a temporary folder that is locked while this process lives; remove the folders that killed processes left.
 
     Returns:
         The folder, and the descriptor of its lock. The caller removes the folder (``remove_tree``), and then closes the

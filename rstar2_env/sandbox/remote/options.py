@@ -51,7 +51,7 @@ class RemoteOptions(FleetOptions):
     ca_file: str | None = None
 
     def __post_init__(self) -> None:
-        """Check every value, and read missing ones from the environment.
+        """Check every value, and read missing addresses and a missing token from environment variables.
 
         Raises:
             ConfigurationError: A value is out of range or has the wrong type, or no server is given.

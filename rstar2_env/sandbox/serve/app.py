@@ -77,7 +77,7 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def _calls(service: Service, body: dict[str, Any]) -> Response:
-    """Answer a batch of calls: attach to calls that are known by their id, and accept new ones while there is room."""
+    """Answer a batch of calls: do not run a call with a known id again, and accept new calls while there is room."""
     boot, calls = body.get("boot"), body.get("calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls) or not calls:
         raise ConfigurationError("A batch must have the field 'calls', a list of at least one object.")
@@ -138,7 +138,7 @@ def _end_session(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
-    """Return the names in ``field`` of a request's body; ``what`` says in the error message what they name.
+    """Return the names in ``field`` of a request's body; ``what`` describes them in the error message.
 
     Raises:
         ConfigurationError: The field is not a list of strings.

@@ -1,8 +1,9 @@
 """Serves the HTTP API of code-judge, rStar2-Agent's tool service, so that its clients work unchanged.
 
 The paths are ``/run`` and ``/judge``, each also with ``/batch`` and ``/long-batch`` appended, ``/ping`` and
-``/status``. Covered: the fields and reasons of code-judge, for Python. Not covered: other languages
-(``invalid_input``), and truncation of stdout, which is returned completely. docs/code-judge.md lists the differences.
+``/status``. Covered: the fields of requests and results and the values of ``reason``, for Python. Not covered: other
+languages (``invalid_input``), and truncation of stdout, which is returned completely. docs/code-judge.md lists the
+differences.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class _Run:
         self._changed = asyncio.Event()
 
     async def run_all(self, wait_s: float) -> None:
-        """Run all submitted programs; each waits for a place in the queue for at most ``wait_s`` seconds."""
+        """Run all submitted programs, except those that get no place in the queue within ``wait_s`` seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         limits = self._service.options.judge_limits

@@ -1,9 +1,10 @@
 """``ServiceGuard``: checks requests before they reach the application: token, content type, size.
 
-Covered: every request except ``/healthz`` and ``/ping``, before its body is read; and all requests while the server
-stops. If no token is required, programs on this machine are allowed, but web pages in its browser are not: the Host
-header must name this machine (a page could make its own name resolve to 127.0.0.1), and the Origin header must not name
-another host. Not covered: encryption (TLS options or a proxy), and rate limits.
+Covered: every request except ``/healthz`` and ``/ping``, before its body is read; while the server stops, new calls are
+refused, and each connection is closed after its response. If no token is required, programs on this machine may send
+requests, but web pages in a browser on this machine may not: the Host header must name this machine (a page could make
+its own name resolve to 127.0.0.1), and the Origin header must not name another host. Not covered: encryption (TLS
+options or a proxy), and rate limits.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class ServiceGuard:
 
 
 def _closing(send: Send) -> Send:
-    """Wrap ``send`` so that the connection closes after the response, since an open one would keep the server alive."""
+    """Wrap ``send`` so that the connection closes after the response and does not keep a stopping server alive."""
 
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":

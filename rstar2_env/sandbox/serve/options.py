@@ -37,7 +37,7 @@ class ServeOptions(CheckedOptions):
             complete request; if there is none, the new connection is closed.
         header_timeout_s: Seconds within which a client must send the header of a request; after that, its connection is
             closed.
-        drain_timeout_s: Seconds that calls in flight have to finish after the server receives a signal to stop.
+        drain_timeout_s: Seconds within which calls in flight must finish after the server receives a signal to stop.
         orphan_timeout_s: Seconds after which a call whose client disconnected is ended; until then the client can
             reconnect.
         remember_s: Seconds for which the id of a finished call is remembered, so that the call never runs twice.
@@ -112,7 +112,7 @@ def is_loopback(host: str) -> bool:
 
 
 def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
-    """Reduce each limit to at most its value in ``most``; return the limits, and the names of the reduced ones."""
+    """Reduce each limit to at most its value in ``most``; return the limits, and the names of the reduced limits."""
     cut: dict[str, Any] = {}
     for item in fields(Limits):
         asked, bound = getattr(limits, item.name), getattr(most, item.name)

@@ -113,14 +113,14 @@ class Service:
         return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
 
     def known(self, call_id: str) -> ServedCall | None:
-        """Return the call with an id; ``None`` if the service does not know it or has forgotten it."""
+        """Return the call with an id; ``None`` if the service never accepted it or has dropped it."""
         call = self._calls.get(call_id)
         if call is not None:
             self.metrics.repeated.inc()
         return call
 
     def take(self, call_id: str, job: Job) -> ServedCall:
-        """Accept a call and put it into the queue; there must be ``room``."""
+        """Accept a call and put it into the queue; call this only if ``room`` is positive."""
         call = ServedCall(call_id, job, asyncio.get_running_loop().time())
         limits, call.cut = cut_to(job.limits, self.options.max_limits)
         if call.cut:
@@ -170,7 +170,7 @@ class Service:
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 
     async def drain(self) -> None:
-        """Stop the service: refuse waiting calls, so that clients send them elsewhere, and wait for running ones."""
+        """Stop the service: refuse waiting calls, so that clients send them elsewhere, and wait for running calls."""
         self.draining = True
         for call in list(self._queue):
             self._refuse(call, "stopping")

@@ -137,7 +137,7 @@ def equal_rewards(harness: AdvantageHarness) -> None:
 
 
 def purity(harness: AdvantageHarness) -> None:
-    """Check that the estimator does not change the episodes, and that it repeats its result for the same groups."""
+    """Check that the estimator does not change the episodes, and, if it has no state, that it repeats its result."""
     groups = harness.batch()
     before = copy.deepcopy(groups)
     estimator = harness.make()
@@ -159,7 +159,7 @@ def pickling(harness: AdvantageHarness) -> None:
 
 
 ADVANTAGE_CHECKS = by_name(shapes, edges, processes, order, better_is_higher, equal_rewards, purity, pickling)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_advantage(

@@ -55,7 +55,7 @@ class AggregationHarness:
 
 
 def shape(harness: AggregationHarness) -> None:
-    """Check that the aggregation returns one finite weight >= 0 for each row, and 0 for a row without policy tokens."""
+    """Check that each row gets one finite weight: 0 if the row has no policy tokens, else more than 0."""
     found: Any = in_processes(1, lambda ranks: harness.make()(LENGTHS.copy(), GROUPS.copy(), ranks))[0]
     right = isinstance(found, np.ndarray) and found.shape == LENGTHS.shape
     require(right, f"it returned {found!r:.80}; return a NumPy array of shape (rows,)")
@@ -115,7 +115,7 @@ def pickling(harness: AggregationHarness) -> None:
 
 
 AGGREGATION_CHECKS = by_name(shape, processes, order, copies, empty_batch, purity, pickling)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

@@ -89,7 +89,7 @@ def pickling(make: Make) -> None:
 
 
 CORRECTION_CHECKS = by_name(declarations, weights, agreement, masking, advantages, rows_apart, pickling)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_correction(correction: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

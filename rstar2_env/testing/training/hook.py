@@ -82,7 +82,7 @@ def binding(harness: HookHarness) -> None:
 
 
 def whole_run(harness: HookHarness) -> None:
-    """Check that the hook works through a whole run, and that the values that it sets are valid."""
+    """Check that the hook raises no error in a whole run, and sets only valid values."""
     hook, run = harness.bound()
     with untouched():
         run.events(hook, range(STEPS))
@@ -124,7 +124,7 @@ def resuming(harness: HookHarness) -> None:
 
 
 HOOK_CHECKS = by_name(events, binding, whole_run, processes, resuming)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_hook(

@@ -268,7 +268,7 @@ def pickling(harness: LossHarness) -> None:
 LOSS_CHECKS = by_name(
     declarations, shape, needs_suffice, masking, rows_apart, trains, preparing, figures, state, pickling
 )
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_loss(

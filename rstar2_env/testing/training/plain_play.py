@@ -39,7 +39,7 @@ class PlainPlay:
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """Return a random generator of one group; each sequence of integers ``words`` gives another generator."""
+        """Return a random generator of one group; different integers ``words`` give different generators."""
         return np.random.default_rng([self._seed, group, *words, 5])
 
     async def episode(
@@ -63,14 +63,14 @@ class PlainPlay:
         return made
 
     async def given(self, start: Any, turns: Sequence[str], *, group: int, member: int) -> Episode:
-        """Return an episode that consists of given turns, such as an expert's, and counts as correct."""
+        """Return an example episode that counts as correct, instead of an episode with the given turns of an expert."""
         made = await self._made(group, member, start.problem_id, 1.0)
         made.source = "expert"
         self.played.append(made)
         return made
 
     def problem(self, problem_id: str) -> Problem | None:
-        """Return the problem with an id."""
+        """Return an example problem with the given id, a rubric and a demonstration."""
         rubric = [{"criterion": "It is right.", "points": 1.0}]
         meta = {"rubric": rubric, "demonstration": ["It is 42."]}
         return Problem(problem_id, f"What is {problem_id}?", "42", meta=meta)
@@ -78,12 +78,12 @@ class PlainPlay:
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """Play ``n`` episodes that share their first ``token`` tokens with ``episode``."""
         if not any(episode is played for played in self.played):
-            raise AssertionError("the rollout part branches off an episode that was not played in this call")
+            raise AssertionError("the rollout part requests a branch of an episode that was not played in this call")
         turns = [turn for turn in episode.steps if turn.start <= token < turn.stop]
         at_its_end = episode.end == OPEN and token == len(episode.completion_ids)
         if not turns and not at_its_end:
             raise AssertionError(
-                f"the rollout part branches off at token {token}, which is not in a turn of the policy"
+                f"the rollout part requests a branch at token {token}, which is not in a turn of the policy"
             )
         await self._pause()
         grown = []
@@ -112,7 +112,7 @@ class PlainPlay:
         return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Record an episode whose first ``shared`` tokens existed before.
+        """Record an episode whose first ``shared`` tokens were copied from another episode.
 
         With ``manner.chunk``, the episode is cut after that many tokens of its first new turn, or at the end of that
         turn, and is left open.

@@ -84,7 +84,7 @@ class PlainRun:
 
     @property
     def openings(self) -> Mapping[str, str]:
-        """The text around the problem in a prompt, by split ("train", "eval"); here both are equal."""
+        """The text around the problem in a prompt, by split ("train", "eval"); here it is the same in both splits."""
         return {"train": "system: solve. user: {question}", "eval": "system: solve. user: {question}"}
 
     def note(self, text: str) -> None:

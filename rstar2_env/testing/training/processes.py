@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 _PATIENCE_S = 30.0
-"""Maximum seconds that a thread waits for the others, which arrive immediately or never."""
+"""Maximum seconds that a thread waits for the other threads, which arrive immediately or never."""
 _LOOK_S = 0.02
 _WAITS = "a process waits at ranks.sum or ranks.gather"
 

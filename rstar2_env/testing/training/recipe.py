@@ -73,7 +73,7 @@ def record(harness: RecipeHarness) -> None:
 
 
 RECIPE_CHECKS = by_name(description, resolves, trains, the_users_options_win, record)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_recipe(recipe: Any, *, skip: Collection[str] = ()) -> list[str]:

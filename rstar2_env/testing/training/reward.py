@@ -143,7 +143,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """Check that a component with ``observe`` has a state, stored as JSON, with which a copy gives the same scores."""
+    """Check that the state of a component with ``observe`` can be stored as JSON, and gives a copy the same scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return
@@ -169,7 +169,7 @@ def pickling(harness: RewardHarness) -> None:
 
 
 REWARD_CHECKS = by_name(needs, scores, purity, order, learning, pickling)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_reward(

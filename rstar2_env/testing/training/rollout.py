@@ -88,7 +88,7 @@ def repeats(harness: RolloutHarness) -> None:
 
 
 def failures(harness: RolloutHarness) -> None:
-    """Check that ``unavailable`` episodes are returned like others, and do not stop the rollout."""
+    """Check that ``unavailable`` episodes are returned like all other episodes, and do not stop the rollout."""
     for failing in ([(0, 0)], [(1, member) for member in range(64)]):
         found = harness.play(PlainPlay(failing=failing), harness.starts())
         require(len(found) == _GROUPS, "if some episodes are unavailable, it does not return all groups")
@@ -126,7 +126,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that ``rows``, if defined, returns training rows whose lists are equally long, and some policy tokens."""
+    """Check that ``rows``, if defined, returns rows with lists of equal length, and at least one policy token."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return
@@ -153,7 +153,7 @@ def pickling(harness: RolloutHarness) -> None:
 
 
 ROLLOUT_CHECKS = by_name(groups, members, together, repeats, failures, cancelling, rows, pickling)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

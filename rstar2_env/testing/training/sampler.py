@@ -174,7 +174,7 @@ def pickling(harness: SamplerHarness) -> None:
 
 
 SAMPLER_CHECKS = by_name(draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, figures, pickling)
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_sampler(
@@ -188,9 +188,9 @@ def check_sampler(
 
     Args:
         sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.
-        problems: A source of problems; or ids of problems, for a source that the check makes, with three origins and
-            three levels of difficulty; or ``None`` for a sampler that draws only seeds. A sampler that also accepts
-            other kinds (an unlimited mixture, or no problems) is checked with these too.
+        problems: A source of problems; or ids, from which the check makes a source with three origins and three levels
+            of difficulty; or ``None`` for a sampler that draws only seeds. A sampler that also accepts an unlimited
+            mixture, or ``None``, is checked with them too.
         skip: Names of checks to leave out; see ``rstar2_env.testing.SAMPLER_CHECKS``.
         **options: Options of the sampler.
 

@@ -51,7 +51,10 @@ def positions(harness: SelectorHarness) -> None:
         whole = isinstance(chosen, list) and all(type(position) is int for position in chosen)
         require(whole, f"{case}, it returned {chosen!r:.80}; return a list of int (convert NumPy integers)")
         require(chosen == sorted(set(chosen)), f"{case}, it returned {chosen}, which is not strictly ascending")
-        require(all(0 <= position < len(group) for position in chosen), f"{case}, it returned {chosen}, not in range")
+        require(
+            all(0 <= position < len(group) for position in chosen),
+            f"{case}, it returned {chosen}, which contains a position outside of the group",
+        )
         require(len(chosen) <= keep, f"{case}, it chose too many episodes: {len(chosen)}")
 
 
@@ -189,7 +192,7 @@ def state(harness: SelectorHarness) -> None:
 SELECTOR_CHECKS = by_name(
     positions, available, chooses, equal_rewards, purity, settling, reasons, weighed, pickling, state
 )
-"""Every check by its name; the first line of each docstring says what it checks."""
+"""Checks by name; the first line of a check's docstring describes the check."""
 
 
 def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

@@ -17,17 +17,17 @@ _TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
 NEEDS = frozenset({"old", "entropy", "reference", "teacher", "mean_logp", "environment", "embedding"})
 """Values of ``needs`` that a term or a correction may declare."""
 _BY_ROW = ("embedding", "peers", "relations")
-"""Names of tensors whose second axis is not the token axis."""
+"""Names of the tensors that have no token axis."""
 _RELATIONS = ((1, -1, -1), (0, 0, 0), (1, 1, -1), (1, -1, 0))
 _SIZE = 5
 
 
 def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
-    """Make ``Tokens`` of four rows, with padding, environment tokens among policy tokens, and advantages of both signs.
+    """Make ``Tokens`` of four rows, with padding, with environment tokens, and with positive and negative advantages.
 
     Args:
         seed: Seed of all random values.
-        needs: Tensors to include in addition to the usual tensors; ``None`` includes all.
+        needs: Tensors to include in addition to the tensors that every term gets; ``None`` includes all.
         on_policy: Whether ``old`` equals ``logp``, as in the first update on a rollout.
     """
     tokens = importlib.import_module("rstar2_env.trainers.losses.tokens").Tokens

@@ -38,7 +38,7 @@ class ErrorOutput:
         return self._last.decode(errors="replace").strip()
 
     def close(self) -> None:
-        """Read the rest and close the pipe, in the thread of the event loop."""
+        """Read the rest of the output and close the pipe; call this in the thread of the event loop."""
         self._read(_CHUNKS)
         self._loop.remove_reader(self._reading)
         with self._lock:

@@ -37,7 +37,7 @@ class ServerOptions(StdioLimits):
         max_output: Maximum length of a result that the policy is shown, in characters; a longer result is cut in the
             middle.
         pass_env: Names of further environment variables to pass to a local program; it always receives ``PATH``,
-            ``HOME`` and the like.
+            ``HOME`` and similar variables.
         token_env: Name of the environment variable that holds the bearer token for a server over HTTP.
     """
 

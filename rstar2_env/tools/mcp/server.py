@@ -53,7 +53,8 @@ class McpServer:
 
     Raises:
         ToolServerError: The server does not start or does not answer.
-        ConfigurationError: The server has no tools, a tool's schema is not valid, or ``only`` names an unknown tool.
+        ConfigurationError: The server has no tools, or a tool's schema is not valid.
+        UnknownNameError: ``only`` names a tool that the server does not have.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -65,7 +66,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by the server's own name for it, without the policy's prefix; the result has the same name."""
+        """Call a tool by the server's own name for it, without ``prefix``; the result has the same name."""
         began = time.monotonic()
         try:
             self._connect(context)
@@ -165,7 +166,7 @@ class McpServer:
         return ToolResult(name, ToolStatus.TIMEOUT, message, error_type="timeout")
 
     def _unavailable(self, name: str, why: str) -> ToolResult:
-        """Return the result of a call that the server did not carry out; log the reason if it is a new one."""
+        """Return the result of a call that the server did not carry out; log the reason if it is new."""
         if why != self._why:
             _log.warning("The tool %r of the MCP server %r is not available: %s", name, self._options.target, why)
             self._why = why
@@ -248,7 +249,7 @@ class _Shared:
         self._shares: dict[ServerOptions, _Share] = {}
 
     def join(self, options: ServerOptions) -> McpSession:
-        """Return the session with these options, and count one more user; open it if none is usable.
+        """Return the shared session with these options, or open one if none is usable; count one more user.
 
         Raises:
             ToolServerError: The server does not start or does not answer.

@@ -86,8 +86,8 @@ class McpSession:
         """Start or reach the server, negotiate the version of the protocol, and list the tools.
 
         Raises:
-            ToolServerError: The server did not start, did not answer, or the session was closed meanwhile; the message
-                contains the end of its error output.
+            ToolServerError: The server did not start or did not answer, or the session was closed in the meantime; the
+                message contains the end of the server's error output.
             SandboxUnavailableError: The machine lacks an isolation layer that the option ``isolation`` requires for a
                 local program.
         """

@@ -31,7 +31,7 @@ def apigen(row: Mapping[str, Any]) -> list[Message]:
     """
     schemas = parse_json(plain(row.get("tools")))
     if not isinstance(schemas, list):
-        raise UnusableError("a call or a schema is not valid JSON")
+        raise UnusableError("a tool call or the schema of a tool is not valid JSON")
     messages = [system_message(plain(row.get("system")), schemas)]
     for who, said in turns_of(row):
         if who == "function_call":

@@ -53,7 +53,7 @@ def calls_message(calls: Sequence[tuple[str, Mapping[str, Any]]], before: str = 
     try:
         written = [_dialect.format_call(name, arguments) for name, arguments in calls]
     except (TypeError, ValueError) as error:
-        raise UnusableError("a call's arguments are not valid JSON") from error
+        raise UnusableError("the arguments of a tool call are not valid JSON") from error
     return Message("assistant", "\n".join([*([before.strip()] if before.strip() else []), *written]))
 
 
@@ -115,7 +115,7 @@ def parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnusableError("a call or a schema is not valid JSON") from error
+        raise UnusableError("a tool call or the schema of a tool is not valid JSON") from error
 
 
 def named_call(found: Any) -> tuple[str, Mapping[str, Any]]:
@@ -128,5 +128,5 @@ def named_call(found: Any) -> tuple[str, Mapping[str, Any]]:
     if isinstance(arguments, str):
         arguments = parse_json(arguments or "{}")
     if not isinstance(found, Mapping) or not isinstance(found.get("name"), str) or not isinstance(arguments, Mapping):
-        raise UnusableError("a call has no name, or its arguments are not an object")
+        raise UnusableError("a tool call does not have a name, or its arguments are not an object")
     return found["name"], arguments

@@ -1,7 +1,7 @@
 """Sets of conversations by name: the sources of rStar2-Agent's non-reasoning cold start (arXiv 2508.20722).
 
-Section 4.1 names the sets, but not the rows that were selected from them, and a model rewrote some responses and
-prompts. ``doubts`` lists the facts about each set that are not known. No data set is bundled.
+Section 4.1 of the paper names the sets, but not the rows that were selected from them; the paper also had a model
+rewrite some responses and prompts. ``doubts`` lists the unknown facts about each set. No data set is bundled.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
     for entry in (
         ConversationSet(
             "toolace",
-            "ToolACE: function calls over 26K interfaces; 11K in the paper",
+            "ToolACE: function calls over 26K interfaces; rStar2-Agent uses 11K",
             "Team-ACE/ToolACE",
             _SHAREGPT,
             toolace,
@@ -64,7 +64,7 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
         ),
         ConversationSet(
             "apigen-mt",
-            "APIGen-MT: dialogues of an airline's and a shop's agent; 5K in the paper",
+            "APIGen-MT: dialogues of an airline's and a shop's agent; rStar2-Agent uses 5K",
             "Salesforce/APIGen-MT-5k",
             (*_SHAREGPT, "tools"),
             apigen,
@@ -73,42 +73,43 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
         ),
         ConversationSet(
             "glaive",
-            "Glaive function calling v2; 101K in the paper",
+            "Glaive function calling v2; rStar2-Agent uses 101K",
             "glaiveai/glaive-function-calling-v2",
             ("system", "chat"),
             glaive,
             licence="apache-2.0",
-            doubts="It has more rows than the paper used, and the paper does not state how it chose them.",
+            doubts="It has more rows than rStar2-Agent uses, and the paper does not state how the rows were chosen.",
         ),
         ConversationSet(
             "magicoder",
-            "Magicoder's instructions with programs, as calls of the Python tool; 48K in the paper",
+            "Magicoder's instructions with programs, as calls of the Python tool; rStar2-Agent uses 48K",
             "ise-uiuc/Magicoder-Evol-Instruct-110K",
             ("instruction", "response"),
             programs,
             licence="apache-2.0",
-            doubts="The paper does not say which of Magicoder's sets it took, nor how it rewrote them.",
+            doubts="The paper of rStar2-Agent does not state which of Magicoder's sets it uses, nor how they were "
+            "rewritten.",
         ),
         ConversationSet(
             "tulu-if",
-            "Tulu 3's instruction following with constraints; 30K in the paper",
+            "Tulu 3's instruction following with constraints; rStar2-Agent uses 30K",
             "allenai/tulu-3-sft-personas-instruction-following",
             ("messages",),
             messages,
             licence="odc-by",
-            doubts="The paper names Tulu 3 and instruction following; this set of Tulu 3 has the size that the paper "
-            "states. The paper had o4-mini rewrite the responses, which is not done here.",
+            doubts="The paper of rStar2-Agent names only Tulu 3 and instruction following; this set of Tulu 3 has the "
+            "size that the paper states. In the paper, o4-mini rewrote the responses, which is not done here.",
         ),
         ConversationSet(
             "nemotron-chat",
-            "Llama-Nemotron post-training data, chat; 27K in the paper",
+            "Llama-Nemotron post-training data, chat; rStar2-Agent uses 27K",
             "nvidia/Llama-Nemotron-Post-Training-Dataset",
             ("input", "output", "reasoning", "system_prompt"),
             input_output,
             config="SFT",
             split="chat",
             licence="cc-by-4.0",
-            doubts="The paper had o4-mini rewrite the prompts, which is not done here.",
+            doubts="For rStar2-Agent, o4-mini rewrote the prompts, which is not done here.",
         ),
     )
 }

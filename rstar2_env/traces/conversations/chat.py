@@ -19,7 +19,7 @@ def messages(row: Mapping[str, Any]) -> list[Message]:
     """
     found = row.get("messages")
     if not isinstance(found, (list, tuple)):
-        raise UnusableError("a text is missing")
+        raise UnusableError("the field messages is not a list")
     return checked([_message(one) for one in found])
 
 
@@ -37,7 +37,7 @@ def input_output(row: Mapping[str, Any]) -> list[Message]:
     elif isinstance(asked, (list, tuple)):
         before = [_message(one) for one in asked]
     else:
-        raise UnusableError("a text is missing")
+        raise UnusableError("the field input is neither a text nor a list of messages")
     if isinstance(row.get("system_prompt"), str) and row["system_prompt"].strip():
         before.insert(0, Message("system", plain(row["system_prompt"]).strip()))
     return checked([*before, Message("assistant", plain(row.get("output")).strip())])

@@ -40,7 +40,7 @@ def glaive(row: Mapping[str, Any]) -> list[Message]:
     """
     system, chat = row.get("system"), row.get("chat")
     if not isinstance(system, str) or not isinstance(chat, str):
-        raise UnusableError("a text is missing")
+        raise UnusableError("the field system or chat is not a text")
     text, schemas = _split_system(plain(system).removeprefix("SYSTEM:").strip())
     messages = [system_message(text, schemas)]
     pieces = _TURN.split(chat)
@@ -78,7 +78,7 @@ def _split_system(text: str) -> tuple[str, list[Any]]:
         try:
             schema, end = json.JSONDecoder().raw_decode(text, end)
         except (ValueError, RecursionError) as error:
-            raise UnusableError("a call or a schema is not valid JSON") from error
+            raise UnusableError("a tool call or the schema of a tool is not valid JSON") from error
         schemas.append(schema)
         while end < len(text) and text[end] in " \n\t,":
             end += 1

@@ -33,7 +33,7 @@ def programs(row: Mapping[str, Any]) -> list[Message]:
     blocks = list(_BLOCK.finditer(answered))
     language = str(row.get("lang") or (blocks[0][1] if blocks else "")).lower()
     if len(blocks) != 1 or language not in ("python", "py", "python3"):
-        raise UnusableError("the response does not have exactly one program in Python")
+        raise UnusableError("the response does not contain exactly one Python program")
     code = blocks[0][2].rstrip()
     try:
         compile(code, "response", "exec", dont_inherit=True)

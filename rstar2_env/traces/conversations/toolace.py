@@ -54,7 +54,7 @@ def _split_system(text: str) -> tuple[str, list[Any]]:
     try:
         schemas, _ = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError) as error:
-        raise UnusableError("a call or a schema is not valid JSON") from error
+        raise UnusableError("a tool call or the schema of a tool is not valid JSON") from error
     # The sentence before the list announces it; the text after it describes another call format.
     first = text[:at].rstrip().rpartition(".")[0]
     return (f"{first}." if first else "You may call functions."), list(schemas)
@@ -73,7 +73,7 @@ def read_calls(said: str) -> list[tuple[str, Mapping[str, Any]]]:
     if not (text.startswith("[") and text.endswith("]") and "(" in text):
         return []
     if len(text) > _LONGEST:
-        raise UnusableError("a list of calls is too long")
+        raise UnusableError("a list of tool calls is too long to be parsed")
     return [_call(part) for part in _parts(text[1:-1])]
 
 
@@ -98,25 +98,25 @@ def _parts(text: str) -> Iterator[str]:
             yield text[start:at]
             start = at + 1
     if quote or depth:
-        raise UnusableError("a list of calls does not end")
+        raise UnusableError("a list of tool calls lacks a closing bracket or quotation mark")
     yield text[start:]
 
 
 def _call(text: str) -> tuple[str, Mapping[str, Any]]:
     name, opened, arguments = text.strip().partition("(")
     if not name.strip() or not opened or not arguments.endswith(")"):
-        raise UnusableError("a call has no name, or its arguments are not an object")
+        raise UnusableError("a tool call does not have a name and arguments in parentheses")
     try:
         read = ast.parse(f"f({arguments[:-1]}\n)", mode="eval").body
         if not isinstance(read, ast.Call) or read.args or any(one.arg is None for one in read.keywords):
             raise ValueError
         return name.strip(), {str(one.arg): _value(one.value) for one in read.keywords}
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        raise UnusableError("the arguments of a call cannot be read") from error
+        raise UnusableError("the arguments of a tool call cannot be parsed") from error
 
 
 def _value(node: ast.expr) -> Any:
-    """Parse a value without evaluating it; ``true``, ``false`` and ``null`` are JSON's."""
+    """Parse a value without evaluating it; ``true``, ``false`` and ``null`` are read as in JSON."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, (ast.List, ast.Tuple)):

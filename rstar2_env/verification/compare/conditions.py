@@ -116,15 +116,16 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
 
 
 def _restricts(remark: str, exact: frozenset[str]) -> bool:
-    """Whether a remark's conditions can be read, and one of them is not just an unsolved ``!=`` (see ``_is_thin``)."""
+    """Whether a remark's conditions can be read, and one of them must not be omitted (see ``_is_thin``)."""
     conditions = relations_of(remark)
     return conditions is not None and not all(_is_thin(part, exact) for part in conditions)
 
 
 def _is_thin(condition: Node, exact: frozenset[str]) -> bool:
-    """Whether a condition is a ``!=`` that is not solved for one variable, such as ``a != b`` or ``cos x != 0``.
+    """Whether a condition may be omitted: a ``!=`` that is not solved for one variable (``a != b``, ``cos x != 0``).
 
-    It is not thin if it has one of the variables ``exact``, for which not even single points may be excluded.
+    A condition on a variable in ``exact`` must not be omitted: both answers restrict this variable, so even a single
+    excluded point makes a difference.
     """
     names = symbols(condition)
     unequal = isinstance(condition, Relation) and set(condition.ops) == {"!="}
@@ -141,7 +142,7 @@ def _follows(
         gold: The other answer.
         remarks: The remarks on the other answer.
         asked: The conditions of the question.
-        exact: The variables for which not even single points may be excluded.
+        exact: The variables that both answers restrict; for these, even a single excluded point makes a difference.
     """
     if (conditions := relations_of(remark)) is None:
         return False

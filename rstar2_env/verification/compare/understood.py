@@ -190,9 +190,10 @@ def without_changes(node: Node, question: str | None) -> Node:
 
 
 def _other_order(label: str, question: str) -> list[int]:
-    """Return the order in which a question asks for the parts of a ratio, as positions in a label ("girls to boys").
+    """Return the positions of the parts in a ratio's label, in the order in which a question asks for the parts.
 
-    Empty if the order is the same, or if the question asks for no ratio of these parts.
+    The label "girls to boys" and a question for the ratio of boys to girls give [1, 0]. Empty if the order is the same,
+    or if the question asks for no ratio of these parts.
     """
     parts = [meaning(part) for part in label.split(" of ", 1)[-1].split(" to ")]
     for asked in reversed(_RATIO_OF.findall(question)):

@@ -99,7 +99,7 @@ class Reader(Factors):
                 raise ReadError("two values have no separator between them")
         groups = [group for group in groups if group]
         if not groups:
-            raise ReadError("the answer has no value")
+            raise ReadError("the answer contains no value")
         if len(groups) == 1 or "," not in separators:
             return [node for group in groups for node in group]
         return [group[0] if len(group) == 1 else BracketGroup("", "", tuple(group)) for group in groups]
@@ -394,7 +394,7 @@ def as_condition(node: Node, text: str) -> str | None:
     """
     second = isinstance(node, Given) and isinstance(node.body, Num | Quantity)  # such as "20 (25 if inclusive)"
     if second or (isinstance(node, Relation) and any(isinstance(side, Words) for side in node.sides)):
-        raise ReadError("a second value follows")  # such as "9 (should be 10)"
+        raise ReadError("a second value follows the first one")  # such as "9 (should be 10)"
     if isinstance(node, Given) and node.body == Words(""):
         return node.condition
     if isinstance(node, Relation | Given):

@@ -2,8 +2,8 @@
 
 Covered: words that follow numbers in word problems (``counted.txt``, made from data by ``tools/counted_words.py``),
 remarks such as "per day" and "in total" with their most frequent counterparts in the languages of MGSM
-(``vocabulary.txt``), and the words of the gold answer and the question. Any other word may change the number ("lakh",
-"twice", "in hex"), so an answer with it is refused.
+(``vocabulary.txt``), and the words of the gold answer and the question. Any other word may change the value
+("lakh", "twice", "in hex"), so an answer with it is refused.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rstar2_env.verification.read.units import is_measure, read_unit, singular
 COUNTED_FILE = Path(__file__).with_name("counted.txt")
 _COUNTED = word_set(COUNTED_FILE.read_text(encoding="utf-8"))
 REMARKS = LISTS["remarks"]
-"""Words that do not change a number next to them."""
+"""Words that may stand next to a number without changing its value."""
 
 OPERATORS = LISTS["operators"] | DENIALS
-"""Words that change, deny or bound a number next to them."""
+"""Words that change, negate or bound the value of a number next to them."""
 
 MAX_WORDS = 8
 """Longest remark next to a number, in words."""
@@ -48,7 +48,7 @@ _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 @lru_cache(maxsize=256)
 def known_words(gold: str, question: str | None) -> frozenset[str]:
-    """Return the words of the gold answer and the question that do not change a number, in lower case and singular."""
+    """Return words of the gold answer and the question to accept next to a number, in lower case and singular."""
     words = {*_WORD.findall(gold.lower())} - DENIALS | {*_WORD.findall((question or "").lower())} - OPERATORS
     return frozenset((*map(singular, words), *_ASKED.findall((question or "").lower())))
 
@@ -70,7 +70,7 @@ def change_said(label: str) -> tuple[str, int] | None:
 
 
 def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
-    """Return whether the words next to a number only name what is counted, and do not change the number.
+    """Return whether the words next to a number only name what is counted, without changing the value of the number.
 
     Args:
         text: The words.

@@ -17,7 +17,8 @@ _GOLDEN = 0.618
 def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tuple[list[int], str]:
     """Choose the episodes of a run to export.
 
-    Half of the places are for held-out episodes, half for training episodes; unused places go to the other half.
+    Half of the chosen episodes are held-out episodes, half are training episodes; if there are too few of one kind,
+    more of the other kind are chosen.
 
     Args:
         index: Index of the run.
@@ -25,8 +26,8 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
         params: Filter, as for the table of episodes.
 
     Returns:
-        The episodes' ids in the index, in the order of the table of episodes, and a sentence that says which episodes
-        are omitted and why, empty if none are.
+        The episodes' ids in the index, in the order of the table of episodes; and a note that states how many episodes
+        were chosen and how, empty if none are omitted.
 
     Raises:
         ConfigurationError: A value of the filter is invalid.

@@ -23,7 +23,7 @@ _MOST_PROBLEMS = 1000
 _MOST_PAIRS = 15
 _MOST_TOKENS = 50
 _REPLACED = (OSError, EOFError, KeyError)
-"""Errors of a query whose data was removed or replaced meanwhile, because the run is in progress."""
+"""Errors of a query whose data was removed or replaced in the meantime, because the run is in progress."""
 
 
 def pack(answers: Answers, *, episodes: int, params: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class _Packer:
         self.responses[f"api/compare?{words}"] = self.answers.compare({**query, "limit": str(_MOST_PROBLEMS)})
 
     def _add_run(self, name: str) -> str:
-        """Add the responses about a run; return a sentence about omitted data, empty if there is none."""
+        """Add the responses about a run; return a note on omitted data, empty if no data was omitted."""
         at, answers, responses = f"api/runs/{name}", self.answers, self.responses
         responses[at] = _without_path(answers.run(name))
         responses[f"{at}/metrics"] = answers.metrics(name)

@@ -30,11 +30,13 @@ _CHARSET = re.compile(r"<meta\b[^>]*\bcharset[^>]*>", re.IGNORECASE)
 class EmptyPage:
     """The built page without data, as written by ``make view``.
 
+    Scripts and style are escaped, so that they cannot close the HTML element that contains them.
+
     Attributes:
         page: Content of ``index.html``.
-        formatter: Script that formats messages, which a served page loads only when it shows a message; escaped.
-        script: Main script of the page; escaped.
-        style: Style sheet of the page; escaped. Escaped text cannot close the HTML element that contains it.
+        formatter: Script that formats messages; a served page loads it only when it shows a message.
+        script: Main script of the page.
+        style: Style sheet of the page.
     """
 
     page: str
@@ -96,7 +98,7 @@ def _inside(static: Path, name: str) -> str:
 
 
 def _replaced(pattern: re.Pattern[str], by: str, page: str) -> str:
-    """Replace the first match and remove all others; ``by`` is inserted literally."""
+    """Replace the first match and remove all other matches; ``by`` is inserted literally."""
     first = pattern.search(page)
     if first is None:
         return page

@@ -30,7 +30,7 @@ def write_export(
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.
         out: Output file; its folder is created.
-        episodes: Maximum number of episodes per run; the page states which ones were chosen.
+        episodes: Maximum number of episodes per run; the page states how the episodes were chosen.
         params: Filter of the episodes, as for the table of episodes.
         cache: Folder of indexes [default: in the user's cache folder].
         on_progress: Progress callback, as for ``Follower.read_all``.
@@ -38,7 +38,7 @@ def write_export(
         overwrite: Replace an existing file.
 
     Returns:
-        If data was omitted, a sentence that lists the contents of the page; else empty.
+        If data was omitted, a note that states which data the page contains; else empty.
 
     Raises:
         ConfigurationError: The page has not been built, the file exists already or cannot be written, a path is not a

@@ -161,7 +161,7 @@ def question_of(record: Mapping[str, Any]) -> str:
 
 
 def clean(text: str) -> str:
-    """Remove the characters that SQLite and UTF-8 cannot store: NUL characters and lone surrogates."""
+    """Replace the characters that SQLite or UTF-8 cannot store: NUL characters and lone surrogates."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     return text.replace("\0", "�")

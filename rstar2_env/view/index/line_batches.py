@@ -1,8 +1,8 @@
 """Reads append-only files: new lines from an offset on, and single lines by their position.
 
-A line is complete if it ends with a newline, and a gzip member if its checksum is valid, as in
-``rstar2_env.core.files.append_only``. Memory is bounded: a file is read in batches, and lines longer than ``MOST_LINE``
-are skipped.
+A line is complete if it ends with a newline; a gzip member is complete if its checksum is valid (as in
+``rstar2_env.core.files.append_only``). Memory is bounded: a file is read in batches, and lines longer than
+``MOST_LINE`` are skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LinePosition:
     """Position of a line in its file.
 
     Attributes:
-        start: File offset of the gzip member that contains the line; in a plain file, of the line itself.
+        start: File offset of the line; in a compressed file, of the gzip member that contains the line.
         at: Offset in the decompressed member; 0 in a plain file.
         length: Bytes of the line, without the newline.
     """

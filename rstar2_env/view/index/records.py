@@ -80,7 +80,7 @@ class GrowingRecords:
     def _add(self, line: bytes | None) -> None:
         try:
             if line is None:
-                raise RecordFormatError("the line is too long")
+                raise RecordFormatError("the line exceeds the length limit")
             if len(self._records) < MOST_RECORDS:
                 self._records.append(parse_line(line))
         except RecordFormatError as error:

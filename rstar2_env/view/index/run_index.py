@@ -147,13 +147,13 @@ class RunIndex(Closing):
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Within the block, use a connection that no other thread uses: a long query delays no other one."""
+        """Within the block, use a connection that no other thread uses, so that a long query delays no other query."""
         with self._places, self._reader() as db:
             yield db
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """As ``_connected``, for a caller that has acquired one of ``_places``."""
+        """Within the block, use a connection as in ``_connected``; the caller must hold the semaphore ``_places``."""
         db = self._readers.pop() if self._readers else self._open()
         try:
             yield db
@@ -230,7 +230,7 @@ class RunIndex(Closing):
         return min(taken or 0, total), total, searchable, episodes
 
     def notes(self) -> list[str]:
-        """Return notes on unreadable content of the run's files, each with file and line."""
+        """Return notes on unreadable content; each names the file, and the line if a single line was skipped."""
         with self.reading() as db:
             broken = db.execute("SELECT name, broken FROM files WHERE broken != '' ORDER BY name").fetchall()
             lines = db.execute(

@@ -38,8 +38,8 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str], *, of_trai
         params: ``split`` [default: eval if a run has held-out episodes, else train], ``a_step`` and ``b_step``
             [default: the last step for eval, all steps for train], ``q`` (substring of the id or question), ``change``
             (gained, lost, same), ``sort``, ``offset``, ``limit``.
-        of_training: Whether both are training runs. Then the default step for eval is the last one after which both
-            runs were evaluated, unless that is step 0.
+        of_training: Whether both are training runs. Then the default step for eval is the last step after which both
+            runs were evaluated, unless this is step 0.
 
     Returns:
         ``total`` (number of matching problems), ``split``, ``steps`` (the compared step of each run), ``figures``
@@ -179,7 +179,7 @@ def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 
 
 def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[str, Any]:
-    """Return ``keys`` of a run's episodes on a problem, newest first, and ``key``, the first of them or ``None``."""
+    """Return ``keys`` of a run's episodes on a problem, newest first; and ``key``, the first of these or ``None``."""
     where, values = ("AND e.step = ?", [step]) if step is not None else ("", [])
     found = index.query(
         "SELECT e.split, e.step, e.line, f.rank FROM problems p JOIN episodes e ON e.problem = p.id"

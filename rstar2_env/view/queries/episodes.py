@@ -212,7 +212,7 @@ def _mates(db: sqlite3.Connection, row: EpisodeRow) -> list[dict[str, Any]]:
 
 
 def _neighbour(db: sqlite3.Connection, number: int, *, after: bool) -> str | None:
-    """Return the key of the episode after or before the one with the id ``number``, in the same split."""
+    """Return the key of the next (``after``) or previous episode in the split of the episode with the id ``number``."""
     place = db.execute(f"SELECT {PLACE} FROM episodes e WHERE e.id = ?", (number,)).fetchone()
     found = neighbour_of(db, "e.split, e.step, e.line, f.rank", PLACE, place, after=after)
     return None if found is None else episode_key(*found)

@@ -9,8 +9,10 @@ from typing import Any
 from rstar2_env.view.index.episode_columns import as_int
 
 _COMMON = frozenset({"event", "time", "step", "versions", "files"})
-"""Keys of an event that its details omit: keys with their own column, package versions, which the model card lists, and
-digests of files."""
+"""Keys that the details of an event omit.
+
+``event``, ``time`` and ``step`` have their own columns; the model card shows the package versions.
+"""
 _EVALUATION = ("pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes")
 """Figures of an evaluation that its event shows, in order."""
 _LONGEST = 2000

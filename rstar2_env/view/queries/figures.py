@@ -126,8 +126,9 @@ def answered_after_error(index: RunIndex) -> dict[str, int]:
     """Count training episodes that ended with an answer although their last call had failed.
 
     Returns:
-        ``failed``: the number of episodes with a failed call; ``answered``: the number of these whose last call failed
-        and that ended with an answer; ``correct``: the number of ``answered`` episodes whose answer is right.
+        ``failed``: the number of episodes with a failed call; ``answered``: the number of these episodes whose last
+        call failed and that ended with an answer; ``correct``: the number of ``answered`` episodes whose answer is
+        right.
     """
     answered = f"end = 'answered' AND last_status IN ({', '.join('?' * len(ERRORS))})"
     counts = f"count(*), sum({answered}), sum(correct AND {answered})"
@@ -142,9 +143,10 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
     """Count training episodes that may have earned their reward without solving the problem.
 
     Returns:
-        ``reward``: the mean reward of correct episodes, ``None`` without any; ``wrong``: the number of wrong episodes;
-        ``rewarded``: the number of wrong episodes with at least that mean; ``correct``: the number of correct episodes;
-        ``without_calls``: the number of correct episodes without calls, ``None`` if no episode has calls.
+        ``reward``: the mean reward of correct episodes, ``None`` if there are none; ``wrong``: the number of wrong
+        episodes; ``rewarded``: the number of wrong episodes whose reward is at least that mean; ``correct``: the number
+        of correct episodes; ``without_calls``: the number of correct episodes without calls, ``None`` if no episode has
+        calls.
     """
     counts = "sum(correct), sum(NOT correct), sum(correct AND calls = 0), max(calls)"
     with index.reading() as db:
@@ -243,8 +245,8 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
     """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters.
 
-    A ``value`` has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split. Of many
-    values, the ``MOST_VALUES`` most frequent ones in all and in each split are returned.
+    A ``value`` has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split. If a column
+    has many values, only the ``MOST_VALUES`` most frequent values in all and in each split are returned.
     """
     found: list[dict[str, Any]] = []
 

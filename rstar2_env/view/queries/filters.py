@@ -159,7 +159,7 @@ def read_sort(text: str, columns: Mapping[str, str], default: str, unsorted: str
         text: The sort order; the column ``key`` stands for the order of ``default``.
         columns: The columns by name.
         default: SQL columns by which rows with equal values are sorted.
-        unsorted: SQL order if ``text`` is empty [default: that of ``default``].
+        unsorted: SQL order if ``text`` is empty [default: the order of ``default``].
 
     Raises:
         ConfigurationError: The column does not exist.

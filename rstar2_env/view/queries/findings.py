@@ -1,6 +1,6 @@
 """The findings of ``rstar2 diagnose`` for the viewer, computed in the background, once for each state of a run.
 
-The findings of a small run are computed in a thread. Those of a large run are computed in a separate process
+The findings of a small run are computed in a thread, and the findings of a large run in a separate process
 (``findings_process``): Python runs one thread at a time, so a thread that computes for seconds would delay every
 response of the server.
 """
@@ -39,18 +39,24 @@ _WAIT_S = 0.3
 _ASK_S = 2.0
 """Seconds after which the page repeats a request whose findings are still being computed."""
 _SHARE = 20.0
-"""Minimum time for which findings of a run in progress are kept, as a multiple of the time that their computation took:
-each computation reads the whole run, and with this factor computations take at most one twentieth of the time."""
+"""Minimum time for which findings of a run in progress are kept, as a multiple of the time of their computation.
+
+Each computation reads the whole run; with this factor, computations take at most one twentieth of the time.
+"""
 _LONGEST_S = 600.0
 """Maximum time for which findings of a run in progress are kept, in seconds."""
 _LARGE_BYTES = 1_000_000
-"""Size of a run on disk from which its findings are computed in a process of its own; a thread needs about 1.5 s for
-this size, and the process 0.6 s to start."""
+"""Minimum size on disk, in bytes, of a run whose findings are computed in a separate process.
+
+A thread takes about 1.5 s for a run of this size; a process takes 0.6 s to start.
+"""
 _NICENESS = 15
 """Niceness of the process: while other programs use all cores, it gets about a thirtieth of a core."""
 _REST_S, _LONGEST_REST_S = 2.0, 10.0
-"""Seconds without a request after which the process is started, and the maximum time to wait for them: on a machine
-with few cores, even a process of low priority delays a page that is being opened."""
+"""Seconds without a request after which the process is started, and the maximum time to wait for such a pause.
+
+On a machine with few cores, even a process of low priority delays a page that is being opened.
+"""
 
 
 def findings_of(path: Path, name: str) -> dict[str, Any]:
@@ -62,8 +68,8 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
 
     Returns:
         ``summary``, ``step`` (the last examined step), ``findings``, ``silent`` (checks that found nothing) and
-        ``not_recorded`` (data that other checks lack), as in ``rstar2 diagnose --json``; ``failed``: the reason why
-        the run cannot be diagnosed, or empty.
+        ``not_recorded`` (checks that could not decide, with the data that they lack), as in ``rstar2 diagnose --json``;
+        ``failed``: the reason why the run cannot be diagnosed, or empty.
     """
     try:
         record = read_folder(path)
@@ -97,14 +103,14 @@ def code_state(*others: str) -> str:
 
 
 class ChildProcess:
-    """Computes findings in a process of its own, with low priority; thread-safe, one run at a time.
+    """Computes findings in a separate process with low priority; thread-safe, one run at a time.
 
     Checks that a notebook has registered do not exist in that process. The process starts when the viewer has answered
     no request for two seconds. It ends when this object is closed, and on Linux also when the process that started it
     ends.
 
     Attributes:
-        began: Time at which the last process was started, of ``time.monotonic``.
+        began: Time at which the last process was started, on the clock ``time.monotonic``.
     """
 
     def __init__(self) -> None:
@@ -114,7 +120,7 @@ class ChildProcess:
         self._requested = self.began = -math.inf
 
     def postpone(self) -> None:
-        """Note that the viewer begins or ends to answer a request now."""
+        """Record that a request begins or ends now, so that the process does not start in the next two seconds."""
         self._requested = time.monotonic()
 
     def _rest(self) -> None:
@@ -124,7 +130,7 @@ class ChildProcess:
                 return
 
     def check_open(self, name: str) -> None:
-        """Raise ``ChildProcessError`` for a run if this object was closed."""
+        """Raise ``ChildProcessError``, with the name of a run in its message, if this object was closed."""
         if self._closed.is_set():
             raise ChildProcessError(f"{name} was not diagnosed: the viewer was closed.")
 
@@ -164,7 +170,7 @@ class ChildProcess:
 
 
 class _FailedError(Exception):
-    """The run cannot be diagnosed; raised with the result that says why, so that ``stored`` does not store it."""
+    """Passes the result of a failed diagnosis through the cache of findings, which then does not store the result."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         self.answer = answer
@@ -197,8 +203,8 @@ class RunFindings:
     """Computes and caches findings by run, one run at a time, in the background; thread-safe.
 
     Args:
-        look: Function that computes the findings of a run, given its path and name. By default ``findings_of``, for a
-            large run in a process of its own, unless the caller waits for them.
+        look: Function that computes the findings of a run, given its path and name. By default ``findings_of``; for a
+            large run in a separate process, unless the caller waits without a time limit.
         share: Time for which findings of a run in progress are kept, as a multiple of the time that their computation
             took.
     """
@@ -249,7 +255,7 @@ class RunFindings:
             return {**(held.answer or {}), "again_s": again_s}
 
     def postpone(self) -> None:
-        """Note that the viewer begins or ends to answer a request now: no process is started for a while."""
+        """Record that a request begins or ends now, so that no process is started in the next two seconds."""
         self._child.postpone()
 
     def close(self) -> None:

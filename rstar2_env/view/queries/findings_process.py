@@ -17,10 +17,10 @@ _SET_DEATH_SIGNAL = 1
 
 
 def lower_priority(niceness: int) -> None:
-    """Add to the niceness of this process, and set that of its session, which must contain no other process.
+    """Add to the niceness of this process, and set the niceness of its session.
 
-    Linux can distribute computing time among sessions first (``sched_autogroup``): then the niceness counts only among
-    the processes of a session.
+    The session must contain no other process. If Linux distributes computing time among sessions (``sched_autogroup``),
+    the niceness of a process has an effect only within its session, so the niceness of the session is set too.
     """
     with contextlib.suppress(OSError):  # some containers refuse it
         os.nice(niceness)

@@ -88,9 +88,9 @@ def health_of(
         metrics: Figures of the run by step, from ``RunFacts.metrics``.
 
     Returns:
-        For each figure ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),
-        ``values`` (at most 60, evenly chosen, with the last one), ``state`` (``ok``, ``watch``,
-        ``problem`` or ``unknown``) and ``says`` (sentences of the findings that hold now).
+        For each figure: ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),
+        ``values`` (at most 60 values at equal distances, including the last), ``state`` (see ``HealthState``) and
+        ``says`` (sentences of the findings that hold now).
     """
     if kind not in ("training", "sft"):
         return []

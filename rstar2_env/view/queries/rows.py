@@ -20,11 +20,11 @@ from rstar2_env.view.queries.result_cache import CACHE
 QUESTION = 120
 """Maximum length of a question in a row, in characters."""
 WITHIN_STEP = "e.round, e.grp, e.member, e.file, e.line"
-"""SQL of the order in which the episodes of a step were played."""
+"""SQL columns that sort the episodes of a step by round, group and member."""
 PLACE = f"e.split, e.step, {WITHIN_STEP}"
-"""SQL of the order in which episodes were played."""
+"""SQL columns that sort episodes by split, by step, and within a step by ``WITHIN_STEP``."""
 NEWEST = f"e.split DESC, e.step DESC, {WITHIN_STEP}"
-"""SQL of the default order of lists of episodes: the newest step of training first."""
+"""SQL of the default order of lists of episodes: training before held-out episodes, the newest step first."""
 FROM = "episodes e JOIN files f ON f.id = e.file JOIN problems p ON p.id = e.problem"
 _KEY = re.compile(r"(train|eval)-(\d{1,12})-(\d{1,12})(?:-rank(\d{1,6}))?")
 _ENDS = re.compile(r"\n|[.:!?]\s")
@@ -66,7 +66,7 @@ def neighbour_of(
 def read_key(key: str) -> tuple[str, int, int, int]:
     """Parse an episode's key, ``SPLIT-STEP-LINE`` or ``SPLIT-STEP-LINE-rankN``; return split, step, line and rank.
 
-    The rank is that of the process that wrote the episode; a key without a rank, such as ``train-3-17``, has rank 0.
+    The rank is the number of the process that wrote the episode; it is 0 if the key has no rank (``train-3-17``).
 
     Raises:
         ConfigurationError: The key is invalid.
@@ -95,7 +95,7 @@ def rows_of(db: sqlite3.Connection, ids: Sequence[int]) -> list[EpisodeRow]:
 
 
 def common_prefixes(db: sqlite3.Connection) -> Mapping[str, int]:
-    """Return, for each task, the length of the beginning that its questions share, such as common instructions."""
+    """Return, for each task, the length of the prefix that its questions share, such as common instructions."""
     file = db.execute("PRAGMA database_list").fetchone()[2]
     return CACHE.find((file, version_of(db), "heads"), lambda: _heads(db))
 
@@ -113,7 +113,8 @@ def _heads(db: sqlite3.Connection) -> dict[str, int]:
 def _shared(least: str, most: str) -> int:
     """Return the length of the prefix that all strings share, given the first and the last of them in sorted order.
 
-    Only whole lines, sentences and headings such as "Problem: " count, so that the rest begins with a word.
+    Only whole lines, sentences and headings such as "Problem: " count, so that the rest of the question begins with a
+    word.
     """
     length = next((at for at, (first, last) in enumerate(zip(least, most, strict=False)) if first != last), 0)
     return max((found.end() for found in _ENDS.finditer(least[:length])), default=0)

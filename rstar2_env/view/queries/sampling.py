@@ -17,7 +17,7 @@ _HARDEST = 50
 _STATES = 3
 """Number of newest checkpoints whose sampler state is returned."""
 _GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
-"""Name of the groups that indicate each kind of problem: all correct, mixed, or all wrong."""
+"""For each difficulty of a problem, the kind of group that defines it: all correct, mixed, or all wrong."""
 _LONG = 50
 """Maximum number of returned entries of a list or mapping in a sampler state."""
 
@@ -60,7 +60,8 @@ def _history(db: sqlite3.Connection) -> dict[str, Any]:
     """Return lists with one value for each training step in ``steps``, and ``seen``, the number of problems seen.
 
     The lists are ``success`` (rate), ``new_problems``, ``refilled`` (groups of later rounds), ``groups`` (by kind: all
-    wrong, mixed, all correct), and ``counts``, the problems seen so far by the kind of their last group.
+    wrong, mixed, all correct), and ``counts``, the number of problems seen so far, by the kind of their
+    last group.
     """
     last: dict[int, str] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}
@@ -110,7 +111,7 @@ def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _state(index: RunIndex, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the sampler's state in the checkpoint of an event, with long lists cut; ``None`` if it was deleted."""
+    """Return the sampler's state, with long lists cut, in the checkpoint of an event; ``None`` if there is none."""
     name = event.get("sampler")
     if not isinstance(name, str):
         return None

@@ -1,4 +1,4 @@
-"""Searches the files of episodes for words, with the same results as SQLite's FTS5, if SQLite does not have FTS5."""
+"""Searches the files of episodes for words if SQLite does not have FTS5; the results equal the results of FTS5."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKEN, _ACCENT = re.compile(r"[\w\ue000-\uf8ff]+"), re.compile(r"[\u0300-\u036f
 
 
 def scan_for_words(index: RunIndex, db: sqlite3.Connection, numbers: Sequence[int], q: str) -> list[int]:
-    """Return those of the episodes ``numbers`` whose text contains all words of ``q``, ignoring case and accents.
+    """Return the episodes among ``numbers`` whose text contains all words of ``q``, ignoring case and accents.
 
     Raises:
         ConfigurationError: The search exceeds its time limit.

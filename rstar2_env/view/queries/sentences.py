@@ -21,13 +21,13 @@ _ACTIVITIES = {
 }
 """The name that sentences use for each part of a step's time."""
 _PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
-"""Parts of a step that overlap with training if episodes are played ahead; then only the wait for them counts."""
+"""Parts of a step that run during training if episodes are played ahead; then only ``seconds/wait`` is counted."""
 _COLLAPSING = {
     "policy/entropy": "entropy",
     "rollout/tokens": "tokens per episode",
     "kl": "KL divergence from the reference",
 }
-"""The name that sentences use for each figure in which a collapse shows."""
+"""The name that sentences use for each figure that indicates a collapse of the policy."""
 _MOST = 4
 
 

@@ -41,7 +41,8 @@ _MOST_ADDRESS = 8192
 class RequestGuard:
     """Middleware that forwards the requests of the viewer's page, and refuses all others.
 
-    It refuses methods other than GET and HEAD, other host names and origins, long addresses, and a missing token.
+    It refuses methods other than GET and HEAD, foreign host names and origins, long addresses, and requests without
+    the required token.
 
     Args:
         app: The guarded application.

@@ -22,7 +22,7 @@ class ViewOptions(CheckedOptions):
         token: Token that a browser must send once, as a part of the link; ``None`` requires no token, which is allowed
             only on loopback.
         names: Additional host names of this machine, accepted in the Host header.
-        connections: Maximum number of concurrent connections; further ones are closed.
+        connections: Maximum number of concurrent connections; further connections are closed.
         header_timeout_s: Seconds within which a client must send the header of a request.
         poll_s: Maximum seconds that a long-polling request waits for changes.
     """

@@ -24,7 +24,7 @@ from rstar2_env.view.server.options import ViewOptions
 
 _STOP_S = 3
 _PORT_ERRORS = frozenset({errno.EADDRINUSE, errno.EACCES})
-"""Error numbers that concern the port rather than the address."""
+"""Error numbers for which the port, not the host, is the cause."""
 
 
 class ViewServer(Closing):

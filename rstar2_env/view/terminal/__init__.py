@@ -1,5 +1,5 @@
 """Shows runs and episodes in a terminal: the overview, the table of episodes, one episode as a conversation.
 
-Control characters in text from models and files are escaped, so that it cannot move the cursor, or change the colours
-or the title of the terminal.
+Control characters in text from models and files are escaped, so that the text cannot move the cursor, or change the
+colours or the title of the terminal.
 """

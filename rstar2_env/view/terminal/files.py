@@ -39,7 +39,7 @@ def read_file(file: Path, episode: int | None = None) -> dict[str, Any]:
         ``heading`` and ``episode``, or ``file``, ``summary`` and ``notes``.
 
     Raises:
-        ConfigurationError: The file cannot be read, or does not contain the episode or any episode.
+        ConfigurationError: The file cannot be read, contains no episode, or does not contain the selected episode.
     """
     notes: list[str] = []
     if episode is not None:
@@ -120,7 +120,7 @@ class _Summary:
                 self._sums[name] += getattr(facts, name) or 0.0
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures by name; those of fields that no record contains are left out."""
+        """Return the figures by name; a figure is left out if no record contains its field."""
         # Cold-start traces have a reward but no turns.
         means = {
             name: total / self._counted

@@ -18,7 +18,7 @@ from rstar2_env.view.terminal.overview import run_list, run_overview
 from rstar2_env.view.terminal.sanitize import safe_text
 
 _MOST_OVERVIEWS = 3
-"""Up to this number of runs, the overview of each follows the list of runs."""
+"""Maximum number of runs for which the overview of each run follows the list of runs."""
 
 
 def read_content(
@@ -46,7 +46,7 @@ def read_content(
         ``episodes``.
 
     Raises:
-        ConfigurationError: There are no runs, several runs where one is required, no such episode, or an invalid
+        ConfigurationError: There are no runs, several runs although one is required, no such episode, or an invalid
             filter.
     """
     with read_runs(roots, cache, on_progress) as answers:

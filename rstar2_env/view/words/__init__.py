@@ -25,14 +25,14 @@ def words() -> Mapping[str, Any]:
 def cards() -> Sequence[Mapping[str, Any]]:
     """Return the cards (curves) of an overview, in order.
 
-    Keys: ``title``, ``section``, ``help``, ``metrics`` (names with labels), and the number format, ``form``.
+    Keys: ``title``, ``section``, ``help``, ``metrics`` (names with labels), and ``form`` (the number format).
     """
     found: Sequence[Mapping[str, Any]] = _read("cards.json")["cards"]
     return found
 
 
 def metrics_of(card: Mapping[str, Any], names: Set[str]) -> list[tuple[str, str]]:
-    """Return the metrics of a card that exist, with labels; a name that ends in ``/`` stands for all with that prefix.
+    """Return the existing metrics of a card, with labels; a name that ends in ``/`` is the prefix of several metrics.
 
     Args:
         card: One of ``cards()``.

@@ -249,7 +249,8 @@ def test_equal_repetitions_lists_and_values_that_look_like_options_are_accepted(
         ),
         (
             ("eval", ID, "--agent", "oracle", "--temperature", "0", "--set", "engine.max_rows=2"),
-            "--agent plays without a model: omit --temperature and --set engine.max_rows=2, or omit --agent.",
+            "--agent does not use --model or its options: omit --temperature and --set engine.max_rows=2, or omit "
+            "--agent.",
         ),
         (("audit", "verifier:rules", "--golds", "colors"), "There is no class of gold answers named 'colors'."),
         (

@@ -110,7 +110,7 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
     ("arguments", "said"),
     [
         ((ID, "--episodes", "1"), "Neither an agent nor a model"),
-        ((ID, "--agent", "oracle", "--temperature", "1"), "plays without a model"),
+        ((ID, "--agent", "oracle", "--temperature", "1"), "does not use --model or its options"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "(--samples 2)"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "--k must be whole numbers"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--preset", "rstar"), "Did you mean 'rstar2'"),

@@ -75,7 +75,7 @@ def test_colocated_engines_sleep_on_accelerators_and_not_on_cores() -> None:
     [
         (("--serve", "0-3", "--train", "3", *WORDS), "Device 3 is in both --serve and --train"),
         (("--serve", "0-2", "--tensor-parallel", "2", "--train", "3", *WORDS), "cannot be divided into engines with 2"),
-        (("--train", "3", *WORDS), "No devices for servers"),
+        (("--train", "3", *WORDS), "No devices are given for inference servers"),
         (("--colocate", "--serve", "0", *WORDS), "omit --serve"),
         (("--colocate", "--tensor-parallel", "2", *WORDS), "one device per engine"),
         (("--colocate", "--processes", "3", "--train", "0,1", *WORDS), "(--processes) need at least as many devices"),
@@ -96,7 +96,7 @@ def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], me
 
 @pytest.mark.parametrize(
     ("installed", "message"),
-    [(True, "This machine has no accelerator"), (False, "A server of the launch needs the extra")],
+    [(True, "This machine has no accelerator"), (False, "An inference server needs the extra")],
 )
 def test_servers_that_cannot_start_here_are_refused_before_they_start(
     installed: bool, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,11 +32,14 @@ def test_for_people_it_shows_memory_seconds_and_every_assumption() -> None:
         "14.77 billion",
         "training memory per device (computed)",
         "seconds per step (computed)",
-        "rollout",
+        "weight sync",
+        "in turn",
+        "2048",
         "other placements",
         "handover_gb_s",
     ):
         assert words in shown
+    assert "None" not in shown
 
 
 def test_a_run_that_does_not_fit_exits_with_1_and_says_what_would_help() -> None:

@@ -47,7 +47,7 @@ def test_text_goes_from_the_overview_to_one_episode(tmp_path):
         (["view", "--text", "run", "--filter", "kept=2"], "--filter: kept must be 1 or 0, not '2'."),
         (["view", "--text", "run", "--filter", "min_reward=x"], "--filter: min_reward must be a number, not 'x'."),
         (["view", "--text", "run", "--filter", "q=?"], "--filter: The search (q) must contain"),
-        (["view", "run", "--filter", "kept=1"], "add --text, --json or (not with --sort) --report"),
+        (["view", "run", "--filter", "kept=1"], "add --text or --json; --filter and --episodes also apply to --report"),
         (["view", "--text", "run", "--sort", "x"], "cannot be sorted by 'x'"),
         (["view", "--text", "run", "--report", "x.html"], "--report writes a page, but --text, --json and --episode"),
         (["view", "run", "--report", "x.html", "--sort", "step"], "are sorted on the page itself: omit --sort"),

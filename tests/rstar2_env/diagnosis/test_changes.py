@@ -147,6 +147,7 @@ RUN = RunRecord(
         ("--set optim.warmup_steps=10", "--set optim.warmup_steps=10"),
         ("data.max_prompt_length=HIGHER (verl)", "data.max_prompt_length=HIGHER (verl)"),
         ("rstar2 verify --run RUN", "rstar2 verify --run run"),
+        ("--set optim.begin_from=RUN", "--set optim.begin_from=run"),
         ("rstar2 validate ENV --problems PROBLEMS", "rstar2 validate own/Env-v0 --problems PROBLEMS"),
         (
             "rstar2 problems decontaminate --against HELD_OUT",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,8 @@ from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem
 from rstar2_env.rewards import Component, RewardContext, make_component
+from rstar2_env.rewards.router import Router
+from rstar2_env.rewards.scoring import RewardScorer
 from rstar2_env.testing import check_reward
 from rstar2_env.wrappers.make import make_env
 
@@ -70,6 +73,22 @@ def test_any_keyword_gets_all_that_is_known():
 )
 def test_needs_follow_from_the_parameters(function, needs):
     assert make_component(function).needs == needs
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_keywords_alone_get_the_problems_values_if_there_is_a_source_and_do_not_need_one(routed):
+    got = []
+
+    def keywords(completions, **kwargs):
+        got.append(kwargs.get("answer"))
+        return [1.0]
+
+    part = Component("own", Router({"": keywords}) if routed else keywords)
+    for source, answer in ((lambda _: CTX.problem, ["2"]), (None, None)):
+        asyncio.run(
+            RewardScorer([part], lacking={"problem": "no source"}, problem=source).score([replace(EPISODE)], None)
+        )
+        assert got.pop() == answer
 
 
 def test_a_coroutine_is_awaited():

@@ -9,6 +9,7 @@ import pytest
 from places import DOCS
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers.api import TRAINERS
 from rstar2_env.trainers.plan.architecture import MODELS
 from rstar2_env.trainers.plan.assumptions import SOURCES, Assumptions
 from rstar2_env.trainers.plan.device import DEVICES, device_of
@@ -28,6 +29,15 @@ def test_the_papers_run_fits_on_its_devices_with_sharded_weights() -> None:
     assert plan.fits
     assert plan.placed.how.sharding == "fsdp2"
     assert plan.record()["placement"]["lacking"] == ""
+
+
+@pytest.mark.parametrize(
+    ("loss", "needed"), [("ppo_clip", False), ("ppo_clip+kl", True), ("ppo_clip+apo_dads", True), ("reinforce", False)]
+)
+def test_every_term_that_compares_with_the_reference_model_gets_its_memory(loss: str, needed: bool) -> None:
+    work = Workload.of(TRAINERS.get("grpo_roc").configure({"model": "m", "loss": loss}))
+    memory = planned(work=replace(WORK, reference=work.reference)).placed.memory
+    assert (work.reference, memory.get("reference", 0) > 0) == (needed, needed)
 
 
 def test_a_model_that_does_not_fit_says_by_how_much_and_what_would_help() -> None:

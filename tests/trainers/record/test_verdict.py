@@ -185,7 +185,7 @@ def test_a_step_whose_change_is_below_the_rounding_of_the_weights_is_no_update(t
 )
 def test_a_run_that_learned_nothing_says_why_and_what_to_do(line: dict[str, float], says: str, tmp_path: Path) -> None:
     verdict = verdict_of(written(tmp_path, {"groups/signal": 0.0, **line}), "", tmp_path)
-    assert verdict.sentences[0].startswith("Nothing was learned: in no group")
+    assert verdict.sentences[0].startswith("Nothing was learned: no group had a signal")
     assert says in " ".join(verdict.sentences)
 
 

@@ -133,7 +133,7 @@ def test_a_model_designs_and_the_rule_replaces_what_it_lacks(judge: Path, caplog
         found = sampler_of(designer=f"{judge}:ask", count=3).configurations
     assert found == ["countdown:largest=10,numbers=5", *sampler_of(count=3).configurations[1:]]
     assert "Environment 2 in the reply of the model that designs worlds is left out" in caplog.text
-    assert "rule designs 2 of the 3 environments" in caplog.text
+    assert "lacks 2 of the 3 environments of this cycle" in caplog.text
 
 
 def test_a_model_is_told_what_the_policy_can_do_and_which_values_there_are(judge: Path) -> None:

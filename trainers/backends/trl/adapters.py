@@ -6,7 +6,7 @@ If the folder of a model holds an adapter, the options determine its use:
   training continues from the adapter's current values;
 - ``lora_rank`` is 0: the adapter is merged into the weights, and all weights are trained;
 - otherwise: the adapter is merged, the merged model is written to ``start`` in the run's folder, and a new adapter is
-  added to it. Saved adapters name that folder as their base model, so they include what the merged adapter learned.
+  added to it. Saved adapters name ``start`` as their base model, so the merged adapter is loaded with them.
 
 Covered: LoRA and its variants that peft can merge. Not covered: other kinds of adapters, several adapters in one
 folder.

@@ -49,7 +49,7 @@ def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
 
 
 _Trainer: Any = Trainer
-"""Untyped, as TRL's trainers are, so that their subclasses may change the types of methods."""
+"""transformers' ``Trainer``, untyped like TRL's trainers, so that subclasses may change the types of its methods."""
 
 
 class WarmsUp(_Trainer):

@@ -1,7 +1,7 @@
 """Choose the precision and the number of threads for training on a CPU, by a short benchmark on this machine.
 
-On some processors a matrix product in bfloat16 takes half the time of one in float32; on others, which also have
-bfloat16 instructions, it takes twice the time. On a quiet machine two threads take half the time of one thread; if
+On some processors a matrix product in bfloat16 takes half the time of one in float32; on other processors, which also
+have bfloat16 instructions, it takes twice the time. On a quiet machine two threads take half the time of one thread; if
 another program uses one of the cores, two threads take several times as long, since each operation waits for the slower
 thread. Therefore precisions and numbers of threads are measured, on matrix products and attention of the size of a
 small pretrained model. A model with at most ``NARROW`` units per layer uses torch's default number of threads and
@@ -230,7 +230,7 @@ def hidden_size(options: ModelOptions) -> int:
 
 
 def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
-    """Return the maximum number of tokens of a pass on a CPU, which keeps ``CPU_PASS_BYTES`` of activations.
+    """Return the number of tokens for which a pass on a CPU keeps ``CPU_PASS_BYTES`` of activations.
 
     Args:
         policy: The policy.

@@ -268,7 +268,7 @@ def codec(options: ModelOptions, tokenizer: PreTrainedTokenizerBase, model: Poli
 
 
 def precision_options(options: ModelOptions) -> dict[str, Any]:
-    """Return the fields of transformers' ``TrainingArguments`` that set device and precision."""
+    """Return the fields of transformers' ``TrainingArguments`` for device, precision and gradient checkpointing."""
     accelerator = on_accelerator()
     return {
         "use_cpu": not accelerator,

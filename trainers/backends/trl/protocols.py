@@ -28,7 +28,7 @@ class Collects(Protocol):
 
 
 class ExchangingRanks(Ranks, Protocol):
-    """Processes that can also send each other different values."""
+    """Processes that can also send a different value to each process."""
 
     def exchange(self, values: Sequence[T]) -> list[T]:
         """Send one value to each process, in rank order, and return the values received from all processes.

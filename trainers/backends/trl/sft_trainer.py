@@ -1,11 +1,11 @@
 """``SftTrainer``: TRL's ``SFTTrainer`` with passes of limited size, which compute only the values that the loss needs.
 
 A batch has traces drawn at random. It is divided into passes of rows of similar length, each as wide as its longest
-row, and the head computes the policy's tokens alone. Sampling batches of similar length instead, as transformers can,
-would save the same padding, but steps would train on long and short traces in turn: a short training then ends with
-the shortest traces and forgets what only long ones show. Entropy and token accuracy, which TRL computes over the
-vocabulary at every token, are left out. The loss and its gradients are those of the whole batch. With any sharding,
-every process computes the same number of passes, since a pass gathers the weights of all processes.
+row, and the head computes the policy's tokens alone. transformers can instead sample batches of traces of similar
+length. This saves the same padding, but the traces then become shorter from step to step: a training of few steps ends
+with the shortest traces, and the model forgets the behaviour in the long ones. Entropy and token accuracy, which TRL
+computes over the vocabulary at every token, are left out. The loss and its gradients are those of the whole batch. With
+any sharding, every process computes the same number of passes, since a pass gathers the weights of all processes.
 """
 
 from __future__ import annotations

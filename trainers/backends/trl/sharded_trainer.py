@@ -1,8 +1,9 @@
 """``ShardedTrainer``: base class for TRL trainers whose weights and optimizer state may be sharded.
 
 FSDP2 shards the module in place when the trainer is made; accelerate does not change it, since it is marked as already
-prepared. With any sharding, checkpoints hold shards (``shards``), so a run may resume with another number of processes
-or another kind of sharding. Exports are gathered tensor by tensor into an ordinary folder of transformers.
+prepared. With any sharding, checkpoints hold shards (``shards``), so a run may resume with a different number of
+processes or a different kind of sharding. Exports are gathered tensor by tensor into an ordinary folder of
+transformers.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class ShardedTrainer(WarmsUp):
         teacher: The teacher, if there is one; it is placed and sharded like the reference model, and never changes.
         export_dtype: Precision of the weights of exports; ``None`` keeps the precision of the weights, float32 for
             trained ones. Checkpoints are never rounded.
-        begin_from: A checkpoint of an earlier run whose optimizer state to load, unless the run resumes from its own
-            checkpoint.
+        begin_from: A checkpoint of an earlier run; this run loads its optimizer state, unless it resumes from a
+            checkpoint of its own.
         **kwargs: Arguments of TRL's trainer.
 
     Raises:

@@ -55,17 +55,16 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     Args:
         collector: Collects the rows of each rollout; may be set later, before training begins.
         objective: The loss.
-        shape: How rows are divided into optimizer steps and micro-batches.
+        shape: Division of rows into optimizer steps and micro-batches.
         reference: The reference model; required if a term of the loss needs it.
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.
         begin_from: See ``ShardedTrainer``, which also has ``export_dtype``.
-        stateful: Further parts, by name, such as the collector and hooks; each process saves their state in
-            checkpoints.
+        stateful: Parts whose state each process saves in checkpoints, by name, such as the collector and hooks.
         keep_checkpoints: Number of checkpoints to keep.
         on_trained: Called once for each row of a rollout after its first update, with the step, the row, the index of
-            its episode in its group, and the log-probabilities of its completion before that step (``None`` if they
-            were not computed).
+            its episode in its group, and the log-probabilities of its completion before the first update on the rollout
+            (``None`` if they were not computed).
         **kwargs: Arguments of ``trl.GRPOTrainer``.
     """
 
@@ -241,8 +240,8 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     def _store_old(self, pending: PendingRows) -> None:
         """Compute and store the values under the weights that sampled the rollout; call it before any update.
 
-        They are the log-probabilities of the rows of all updates but the first, which computes its own, and the
-        embeddings of all rows, if a term needs them.
+        The values are the log-probabilities of all rows that are not in the first update (which computes the
+        log-probabilities of its own rows), and the embeddings of all rows if a term needs them.
         """
         every = range(len(pending.rows))
 
@@ -420,7 +419,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log metrics; for an optimizer step, add this package's metrics of all processes instead of TRL's metrics.
 
-        The added metrics cover the time since those of the previous step were logged.
+        The added metrics cover the time since the previous step's metrics were logged.
         """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}

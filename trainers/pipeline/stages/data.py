@@ -25,6 +25,8 @@ TRAIN, TEST = "train.jsonl", "test.jsonl"
 class Data(CheckedOptions):
     """Write the training problems to one file, and the held-out problems to another.
 
+    A training problem is left out if its question is that of a held-out problem.
+
     Attributes:
         problems: Any value that ``load_problems`` accepts: a file, a family, the name of a data set.
         held_out: Source of the held-out problems; ``None`` for the split "test" of ``problems``.

@@ -15,9 +15,9 @@ search, where log p(turn) is the sum of log p over the turn's tokens and L is th
 
 Examples: episode A has one turn with log p = -2, and episode B has two turns with -1 and -3. The score of A is always
 -2; the score of B is -4 with alpha 0, -2 with alpha 1, and -1 with alpha 2. Of ten turns with the perplexities 1, 2,
-..., 10, the default trains on those with 2 to 9. The paper shows that both tails are dropped; the shares, ``alpha`` and
-``per_problem`` are our own choices. A conversation that occurs several times is kept once. Not covered: the paper's
-proof search; any episodes of a model can be used.
+..., 10, the default trains on those with 2 to 9. The paper drops both tails; their shares, ``alpha`` and
+``per_problem`` are this package's choices. A conversation that occurs several times is kept once. Not covered: the
+paper's proof search; any episodes of a model can be used.
 """
 
 from __future__ import annotations

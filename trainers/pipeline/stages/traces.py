@@ -30,7 +30,7 @@ class Traces(CheckedOptions):
         episodes: Number of traces to make, including those that are dropped; ``None`` for one per problem.
         env: The environment that replays the traces.
         env_options: Options of the environment.
-        options: Options of ``rstar2 traces``: ``error_rate``, ``wrong_rate``, ``call_mistakes``, ....
+        options: Options of ``rstar2 traces``, such as ``error_rate``, ``wrong_rate`` and ``call_mistakes``.
         seed: Seed of every random choice; ``None`` for the pipeline's seed.
     """
 

@@ -28,7 +28,7 @@ _VERDICT = re.compile(r"\b(IN)?CORRECT\b")
 
 @dataclass(frozen=True)
 class AskedModel(CheckedOptions):
-    """Options of a model behind an OpenAI-compatible endpoint, and requests to it.
+    """A model behind an OpenAI-compatible endpoint: its options, and requests to it.
 
     Attributes:
         url: Base of the API, such as ``http://localhost:8000/v1``.

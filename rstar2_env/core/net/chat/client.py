@@ -45,7 +45,7 @@ class ClientOptions:
         retries: Attempts after the first, on temporary failures.
         limits: Limits on all requests together.
         cache: File of the cached replies; ``None`` for no cache.
-        api: The API that the endpoint speaks.
+        api: The API of the endpoint.
         reasoning: How reasoning is kept between turns; see ``KeepReasoning``.
     """
 

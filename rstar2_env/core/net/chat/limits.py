@@ -24,7 +24,7 @@ class ChatLimits(CheckedOptions):
     """Limits on all requests of a process to one endpoint.
 
     Attributes:
-        in_flight: Maximum number of concurrent requests; ``None`` sets no limit, so there is at most one per worker.
+        in_flight: Maximum number of concurrent requests; without a limit (``None``), one for each worker.
         requests_per_minute: Maximum number of requests per minute; they are sent at even intervals.
         tokens_per_minute: Maximum number of tokens read and written per minute, on average.
         max_tokens: Budget of tokens read and written, in total.
@@ -99,7 +99,7 @@ class Meter:
             The cost of the reply; ``None`` if the endpoint does not report it and no prices are given.
 
         Raises:
-            ServiceError: There is a budget, and the endpoint does not report the tokens or the cost that it limits.
+            ServiceError: There is a budget of tokens or cost, and the endpoint does not report the tokens or the cost.
         """
         cost, tokens = self._cost(usage), usage.tokens
         if (self._limits.max_tokens is not None and tokens is None) or (
@@ -162,7 +162,7 @@ class Pace:
             time.sleep(wait + random.uniform(0, min(1.0, wait / 10)))
 
     def hold(self, seconds: float) -> None:
-        """Delay all requests by some seconds, because the endpoint asked for it."""
+        """Delay all requests by some seconds, as the endpoint requested."""
         with self._lock:
             self._held = max(self._held, time.monotonic() + seconds)
 

@@ -31,7 +31,7 @@ class NativeCall:
     arguments: str
 
     def record(self) -> dict[str, Any]:
-        """Return the call in the format of an assistant message in a request."""
+        """Return the call in the format in which an assistant message of a request contains it."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 

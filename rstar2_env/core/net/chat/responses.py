@@ -130,7 +130,7 @@ def read_response(answer: Any, url: str) -> ChatReply:
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a tool to the API's form: without the object ``function``, and with ``strict``, by default false."""
+    """Convert a tool to the API's form: move the fields of ``function`` one level up; ``strict`` defaults to false."""
     function = tool.get("function")
     if not isinstance(function, Mapping):
         return dict(tool)

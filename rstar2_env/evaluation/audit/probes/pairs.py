@@ -1,8 +1,9 @@
 """Probe for wrongly graded pairs (gold answer, answer), by cause: rejected right answers, accepted wrong answers.
 
 A rejected right answer counts only if the grader accepts most answers that are written in the same way: only then is
-the grader inconsistent. A text with two answers counts only if the grader accepts it for both gold answers. The
-functions add the graded pairs to a ``PairTally``; its counts give the score of the audit.
+the grader inconsistent. A text that states two gold answers of different values counts only if the grader accepts it
+with each of them as the gold answer. The functions add the graded pairs to a ``PairTally``; its counts give the score
+of the audit.
 """
 
 from __future__ import annotations

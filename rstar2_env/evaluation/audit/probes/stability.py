@@ -58,7 +58,7 @@ class Surrounding:
 
     Attributes:
         name: Name of the settings in the report.
-        variables: Environment variables; ``None`` removes one.
+        variables: Environment variables; ``None`` removes a variable.
         flags: Flags of the interpreter.
         before: Python source that runs before the setup of the target.
         thread: Whether the calls run in another thread.
@@ -176,8 +176,8 @@ def ordered(bench: AuditBench) -> Suspicions:
 def surroundings(bench: AuditBench) -> Suspicions:
     """Repeat calls in processes with other settings, such as another hash seed or time zone.
 
-    Yield a suspicion for each setting that changes a grade. The settings are ``SURROUNDINGS``, and a process without
-    environment variables other than those named in ``_KEPT``.
+    Yield a suspicion for each setting that changes a grade. The settings are ``SURROUNDINGS``, and a process that keeps
+    only the environment variables in ``_KEPT``.
     """
     import os
 

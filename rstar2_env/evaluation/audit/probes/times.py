@@ -142,7 +142,7 @@ def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | Non
     )
     script = scripts.growing(bench.target.setup, gold.gold, answer, size, factor=_FACTOR * 0.85, least_s=_LEAST_S / 2)
     call = gold._replace(answer=bench.form.answer.format(eval(pattern, {"n": 8})))
-    return Suspicion("time", "the time grows faster than the answer", said, script, call)
+    return Suspicion("time", "the grading time grows faster than the length of the answer", said, script, call)
 
 
 def _endless(bench: AuditBench, call: AuditCall, found: int) -> Suspicion:

@@ -3,8 +3,8 @@
 The names of a function's parameters determine how it is called. A function with ``completions`` is a reward function of
 TRL. Otherwise a parameter named in ``GOLDS`` takes the gold answer, and one named in ``ANSWERS`` the answer; if the
 names do not match, the first two parameters take gold answer and answer. A parameter ``answer`` takes the gold answer
-if another parameter is named in ``ANSWERS``. A coroutine function is awaited. Not covered: functions with further
-parameters that have no default.
+if another parameter is named in ``ANSWERS`` and none in ``GOLDS``. A coroutine function is awaited. Not covered:
+functions with further parameters that have no default.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every version is a separately named adapter on the servers, so a request in flig
 with. The servers hold the base model, and must be started with ``--enable-lora --max-lora-rank RANK --max-loras 2`` and
 ``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The folder keeps the newest adapter, for servers that restart, and the adapters
 of requests in flight: a server that has no room for another adapter drops the oldest one when it loads the newest one,
-and reads the oldest one again for the requests that still use it. A server whose file is gone would end.
+and reads the oldest one again for the requests that still use it. If its file were missing, the server would exit.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _refused(error: ServiceError) -> Exception:
 
 
 def adapter_state(policy: Any) -> dict[str, Tensor]:
-    """Return the tensors of a policy's LoRA adapter, gathered if sharded, by their names in a saved adapter."""
+    """Return the tensors of a policy's LoRA adapter by their names in a saved adapter; shards are not gathered."""
     from peft import get_peft_model_state_dict
 
     own = policy.state_dict(keep_vars=True)

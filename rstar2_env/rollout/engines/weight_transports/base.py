@@ -50,7 +50,7 @@ class Transport(ABC):
         """Send weights to all servers at once; called in the trainer's thread.
 
         Args:
-            version: Number of these weights.
+            version: Version number of the weights.
             weights: A module, a mapping or an iterable of names and tensors; or an ``Adapter``.
             servers: Servers that need the weights.
 

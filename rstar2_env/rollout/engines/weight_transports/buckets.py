@@ -86,7 +86,7 @@ def writing(
         bucket_bytes: Maximum number of bytes in a file, except for a larger tensor.
 
     Yields:
-        The same names and tensors.
+        The names and tensors of ``weights``, unchanged.
     """
     from safetensors.torch import save_file
 

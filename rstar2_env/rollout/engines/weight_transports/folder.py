@@ -73,7 +73,7 @@ class FolderTransport(Transport):
             )
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """Write weights to the folder and make every server load them; requests use the old weights meanwhile.
+        """Write weights to the folder, and make every server load them; new requests wait while the servers load.
 
         Raises:
             ConfigurationError: The settings do not name a folder.

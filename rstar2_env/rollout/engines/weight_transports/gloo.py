@@ -25,7 +25,7 @@ class GlooGroup:
         port: Port at which the trainer listens.
         rank: Rank of this member, 0 for the trainer.
         size: Number of members.
-        timeout_s: Seconds to wait for the others.
+        timeout_s: Seconds to wait for the other members.
         listener: The trainer's socket, already bound to the port; ``None`` in other members.
 
     Raises:

@@ -72,7 +72,7 @@ class EngineServers:
         return [server for link in self._links for server in link.fleet.servers]
 
     def up(self) -> list[Server]:
-        """Return the servers that may get requests; if there are none, wait for a server of the first of ``links``.
+        """Return the servers that may get requests; if there are none, wait for a server of the first engine.
 
         Raises:
             ServiceError: No server was available for ``reconnect_timeout_s``.
@@ -86,10 +86,10 @@ class EngineServers:
     def alive(self) -> list[Server]:
         """Return the servers that answer, even if they still wait for weights.
 
-        If none answers, wait for a server of the first of ``links``.
+        If none answers, wait for a server of the first engine.
 
         Raises:
-            ServiceError: No server of the first of ``links`` answered for ``reconnect_timeout_s``.
+            ServiceError: No server of the first engine answered for ``reconnect_timeout_s``.
         """
         found = [server for link in self._links for server in link.http.run_now(link.fleet.alive(wait=False))]
         first = self._links[0]
@@ -146,7 +146,7 @@ class EngineServers:
         return http.run_now(http.ask("GET", server.base, path))
 
     def adapters(self, servers: Sequence[Server]) -> set[str]:
-        """Return the names of the adapters that requests on these servers use, as far as the servers report them."""
+        """Return the names of the adapters that requests on these servers use, if the servers report them."""
 
         async def one(server: Server) -> set[str]:
             http = self._link(server).http
@@ -161,7 +161,7 @@ class EngineServers:
         return self._links[0].http.run_now(each())
 
     def exclude(self, servers: Sequence[Server], why: str) -> None:
-        """Exclude servers from requests until they have received weights."""
+        """Exclude servers from requests until they have received the newest weights."""
 
         async def lose(server: Server, link: EngineLink) -> None:
             link.fleet.lost(server, why)

@@ -21,7 +21,7 @@ class StoredWeights:
     Args:
         setting: Settings of the engine.
         folder: Folder in which each version gets its own subfolder; it needs room for two copies.
-        kind: Prefix of the names of the subfolders.
+        kind: Kind of the weights (``weights`` or ``adapter``), part of the names of the subfolders.
     """
 
     def __init__(self, setting: TransportSettings, folder: Path, kind: str) -> None:
@@ -90,7 +90,8 @@ class StoredWeights:
             await self._setting.http.ask("POST", server.base, "/collective_rpc", reload_from(newest), retries=0)
             if newest != self.newest():
                 raise ServiceError(
-                    f"Newer weights were written while the server read the weights {newest.name}, so it lacks them."
+                    f"Newer weights were written while the server read the weights {newest.name}, so the server does "
+                    "not have the newest weights."
                 )
 
     def remove(self) -> None:

@@ -1,7 +1,7 @@
 """Control groups: limits on the memory and processes of a call, including its child processes.
 
 A group is reused for later calls. Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated
-subtree; peak memory, and the number of kills for exceeding the memory limit. Not covered: CPU shares and input/output.
+subtree; peak memory (version 1), and kills for exceeding the memory limit. Not covered: CPU shares and input/output.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ControlGroup:
         return self._kills_now() > self._kills
 
     def peak_bytes(self) -> int:
-        """Return the peak memory in bytes since the counters were reset; 0 if the kernel does not report it."""
+        """Return the peak memory in bytes since the counters were reset; 0 if it is not measured (version 2)."""
         return int(os.pread(self._peak, 32, 0)) if self._peak >= 0 else 0
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class ControlGroups:
     """The control group that contains the groups of all calls of one warden.
 
     Raises:
-        OSError: No hierarchy with a memory or pids controller is writable.
+        OSError: No hierarchy with a memory controller is writable.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class ControlGroups:
 def _version_2() -> dict[str, str]:
     """Return, for ``memory`` and ``pids``, the folder in which version 2 control groups can be created.
 
-    It is the folder of this process's own group, or of the nearest group above it.
+    It is the folder of this process's own group, or of the nearest suitable group above it.
 
     Raises:
         OSError: Version 2 is not mounted, or no such folder is writable.

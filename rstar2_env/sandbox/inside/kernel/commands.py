@@ -2,10 +2,10 @@
 
 Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
 counterpart of such an entry (the getter of a setter). The numbers are part of the kernel's interface, and the same on
-x86-64 and arm64. Among the excluded entries are those that insert terminal input or change line disciplines (TIOCSTI,
-TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to the owner of a descriptor (F_SETOWN),
-enlarge pipes and socket buffers, which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), or hide a process from
-the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
+x86-64 and arm64. The lists exclude, for example, commands that insert terminal input or change line disciplines
+(TIOCSTI, TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to the owner of a descriptor
+(F_SETOWN), enlarge pipes and socket buffers, whose memory only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), or
+hide a process from the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ SETSOCKOPT = {2: "SO_REUSEADDR", 9: "SO_KEEPALIVE", 13: "SO_LINGER", 20: "SO_RCV
 
 AF_UNIX = 1
 SOCKET_PAIRS = {1: "SOCK_STREAM", 5: "SOCK_SEQPACKET"}
-"""Allowed types of ``socketpair``. Datagram sockets could send to any name, and SOCK_RAW creates datagram sockets."""
+"""Allowed types of ``socketpair``. Other types (SOCK_DGRAM, SOCK_RAW) create datagram sockets, which could send to any
+socket that has a name."""
 SOCKET_FLAGS = 0o2000000 | 0o4000
 """Flags allowed in the type of a socket: SOCK_CLOEXEC and SOCK_NONBLOCK."""
 
@@ -65,8 +66,8 @@ SHARED_ANONYMOUS = {0x21: "MAP_SHARED | MAP_ANONYMOUS", 0x23: "MAP_SHARED_VALIDA
 counts it."""
 
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
-"""Allowed flags of ``clone``, as complete sets. Other flags would create a thread with its own descriptors, another
-parent, another exit signal, or new namespaces."""
+"""Allowed combinations of flags of ``clone``. Other flags would, for example, give a thread its own file descriptors,
+give a process another parent or another exit signal, or create namespaces."""
 CLONE_FREE = 0x01300000 | 0x00400000
 """Flags of ``clone`` that are always allowed, since they do not affect isolation: the flags that set the addresses of
 thread ids, and CLONE_DETACHED."""
@@ -86,5 +87,5 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""Commands that occur in the traces but are refused, by system call: commands for pseudo-terminals (which do not exist
-in the sandbox), larger pipes, and locks."""
+"""Commands that occur in the traces but are refused, by system call: commands for terminals and pseudo-terminals
+(which do not exist in the sandbox), signals about input (FIOASYNC), larger pipes, file seals, and locks."""

@@ -71,7 +71,7 @@ class Isolation:
         self._sealing = self._last_calls()
 
     def most_processes(self, wanted: int) -> int | None:
-        """Return the RLIMIT_NPROC that lets a program have ``wanted`` processes; ``None`` if none can be set."""
+        """Return the RLIMIT_NPROC that lets a program have ``wanted`` processes; ``None`` if no limit can be set."""
         if self._plan.counted:
             return wanted
         # The kernel counts all processes of the caller's user: this limit is coarse, and the watch adds a fine one.
@@ -136,7 +136,7 @@ class Isolation:
         self._sealing.run()
 
     def _make_net(self) -> int:
-        """Create a network namespace for all calls of a slot; one per call would cost more than all other layers."""
+        """Create the network namespace of a slot's calls; one for each call would cost more than all other layers."""
         linux.unshare(linux.CLONE_NEWNET)
         try:
             return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)

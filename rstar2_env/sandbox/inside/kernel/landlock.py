@@ -1,9 +1,9 @@
 """Landlock: kernel rules on files and sockets that a process applies to itself, in addition to the mount namespace.
 
 A process can read and execute files only below given paths, and write only below the working folder and other named
-folders. The rules also block TCP if the kernel's interface has version 4, and abstract Unix sockets and signals that
-lead out of the sandbox if it has version 6. Not covered: operations that Landlock does not control, such as UDP or
-changes of a file's mode.
+folders. If the kernel's interface has at least version 4, the rules also block TCP; with version 6, they block abstract
+Unix sockets, and signals to processes outside of the sandbox. Not covered: operations that Landlock does not control,
+such as UDP or changes of a file's mode.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LandlockRules:
     Args:
         readable: Paths below which all files can be read and executed.
         known: Version of the kernel's Landlock interface to use.
-        writable: More paths below which files can be written, read and executed.
+        writable: Paths, in addition to the working folder, below which files can be written, read and executed.
         network: Whether TCP and abstract Unix sockets stay allowed.
     """
 

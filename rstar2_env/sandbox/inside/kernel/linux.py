@@ -293,7 +293,7 @@ class PreparedCalls:
 
 
 def _as_c(argument: int | str | ctypes.Array[Any] | ctypes.Structure | None) -> Any:
-    """Convert an argument to what ``ctypes`` passes without creating an object: a small number, bytes, a reference."""
+    """Convert an argument to a number, bytes or a reference, which ``ctypes`` passes without creating an object."""
     if isinstance(argument, (ctypes.Array, ctypes.Structure)):
         return ctypes.byref(argument)
     return os.fsencode(argument) if isinstance(argument, str) else argument

@@ -19,10 +19,10 @@ EVERYTHING = "*"
 """Value of the option ``packages`` that allows all installed packages."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOLDERS = ("site-packages", "dist-packages", "ensurepip/_bundled")
-"""Folders of packages within a folder of the standard library; the last one holds the archive of pip."""
+"""Folders of packages within a folder of the standard library; ``ensurepip/_bundled`` contains the wheel of pip."""
 _LIBRARIES = ("/usr/lib/python3*", "/usr/local/lib/python3*")
 _ARCHIVES = "/usr/share/python-wheels"
-"""Folder in which Debian keeps the archive of pip instead."""
+"""Folder in which Debian stores the wheel of pip, instead of ``ensurepip/_bundled``."""
 
 
 def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
         site_dirs: Folders of installed packages, in order of precedence.
 
     Returns:
-        Path of each file and folder on this machine, by its name in the folder of packages.
+        The path on this machine of each top-level file or folder of these packages, by its name.
     """
     found: dict[str, str] = {}
     for name in required(packages, site_dirs):

@@ -25,10 +25,10 @@ class IsolationPlan:
     """The layers of isolation that are active.
 
     Attributes:
-        isolated: Whether there is any isolation.
+        isolated: False if isolation is switched off; all other fields then have their defaults.
         user: Whether the other namespaces are created in a user namespace (needed by ordinary users).
-        users_from: First of the user ids for programs, if the warden is root: each slot has its own. 0 means that
-            programs keep the caller's user.
+        users_from: First of the user ids for programs, if the warden is root: each slot (a place for one program at a
+            time) has its own id. 0 means that programs keep the caller's user.
         namespaces: Short names of the active namespaces, other than the user namespace.
         seccomp: Whether the system-call filter is active.
         landlock: Version of Landlock that is used; 0 means that Landlock is not used.

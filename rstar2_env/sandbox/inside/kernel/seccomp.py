@@ -155,7 +155,7 @@ def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
 
 
 def _checked_architecture(machine: str) -> list[Instruction]:
-    """End the process if a call is made for another architecture, where numbers differ; then load the call's number."""
+    """End the process if a call uses the numbers of another architecture; otherwise load the number of the call."""
     return [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
@@ -218,7 +218,7 @@ def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
 def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
     """Build a binary search for the loaded number among the leaves; every block returns an action.
 
-    The kernel runs each new filter once for every number. With a linear search, this took longer than everything else.
+    The kernel runs every new filter once for each call number; with a linear search, this takes much longer.
     """
     if len(leaves) == 1:
         return leaves[0][1]

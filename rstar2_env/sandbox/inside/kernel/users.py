@@ -26,15 +26,17 @@ USERS_EACH = 512
 """Number of user ids that each warden uses."""
 _USERS_FROM = 0x7A000000
 """First user id for programs, far from ids that machines assign."""
-_MOST_PROCESSES, _SMALL_BLOCK = 1 << 22, 8192
-"""Upper bound of process ids in Linux, and the number of user ids to choose from in a container."""
+_MOST_PROCESSES, _BLOCKS, _LEAST_BLOCKS = 1 << 22, 64, 8
+"""Upper bound of process ids in Linux, and the largest and smallest number of blocks to choose from in a container."""
 _TRIED_LIMIT = 4
 
 
 def free_users() -> int:
-    """Return the first id of a block of user ids that only this warden uses.
+    """Return the first id of a block of ``USERS_EACH`` user ids for this warden.
 
-    The kernel counts the processes of a user over all sandboxes, so wardens must not share user ids.
+    The kernel counts the processes of a user over all sandboxes, so wardens should not share user ids. In a container
+    with few user ids, the upper half of these ids is divided into at most ``_BLOCKS`` blocks, and two wardens share a
+    block if their process ids are equal modulo the number of blocks.
 
     Raises:
         OSError: The user namespace of this process maps too few users.
@@ -44,17 +46,18 @@ def free_users() -> int:
             first, _, count = map(int, line.split())
             if first <= _USERS_FROM and first + count > _USERS_FROM + USERS_EACH * _MOST_PROCESSES:
                 return _USERS_FROM + USERS_EACH * os.getpid()
-            if count > _SMALL_BLOCK + USERS_EACH:  # smaller range of a container: use ids near its end
-                return first + count - USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
+            blocks = min(_BLOCKS, count // USERS_EACH // 2)
+            if blocks >= _LEAST_BLOCKS:
+                return first + count - USERS_EACH * (1 + os.getpid() % blocks)
     raise OSError(22, "the user namespace maps too few users to run each program as its own user")
 
 
 def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0) -> None:
-    """Create and enter a user namespace in which this process is root or keeps an id.
+    """Create and enter a user namespace, with a block of mapped user ids or with a single id.
 
     Args:
-        users_from: First id of a block of users to map to the same ids inside; 0 for none. Requires the right to change
-            to any user.
+        users_from: First id of a block of users that have the same ids in the new namespace, in which this process is
+            root; 0 for no block. Requires the right to change to any user.
         inside: Id of this process's user and group in the new namespace; not used with a block of ids.
         also: Clone flags of more namespaces that belong to the new user namespace; not used with a block of ids.
 
@@ -81,7 +84,7 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
     Args:
         root: Line of ``uid_map`` for the user that becomes root.
         root_group: Line of ``gid_map`` for the group that becomes root's.
-        block: Second line of both maps, for the ids of programs.
+        block: Second line of ``uid_map`` and of ``gid_map``, for the ids of programs.
     """
     waits, go = os.pipe()
     reads, answers = os.pipe()

@@ -2,8 +2,8 @@
 
 Covered: the visible folders and their locations, and the construction of the root in a new mount namespace. Not
 covered: the private ``/tmp`` and ``/proc`` of each call, which the child mounts (``isolation``). The user's home is not
-visible: an interpreter or packages in it appear below ``/python`` and ``/packages``. Only named packages are visible;
-others are hidden (``packages``).
+visible: an interpreter or packages in it appear below ``/python`` and ``/packages``. Installed packages that the option
+``packages`` does not name are hidden (module ``packages``).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class FileView:
         site_dirs: Folders of installed packages.
         library_path: ``LD_LIBRARY_PATH``, or empty.
         readable: All visible paths, read-only.
-        binds: Bind mounts: pairs of the path outside and the path inside.
-        covered: Paths inside that are replaced by empty folders.
-        copies: Files to copy: pairs of the path outside and the path inside.
+        binds: Bind mounts: pairs of a path on this machine and its path in the private root.
+        covered: Paths in the private root that are replaced by empty folders.
+        copies: Files to copy: pairs of a path on this machine and its path in the private root.
         links: Target of each link to create in the only folder of ``site_dirs``, by the link's name.
         root_folders: Names of folders in ``/tmp``; the root folder gets a link of the same name to each of them.
     """
@@ -96,6 +96,9 @@ def private_view(
         readable: Additional paths, visible at the same path.
         named: The packages to show; ``None`` shows all.
         root_folders: Names of folders in ``/tmp`` that programs also find at the root.
+
+    Raises:
+        OSError: The Python interpreter is outside of its installation folder, and not below a readable path.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)

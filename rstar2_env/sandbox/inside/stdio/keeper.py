@@ -2,8 +2,9 @@
 
 With a process namespace, the kernel ends them when the namespace's first process ends; that process waits for the
 program, and ends with the keeper. Without one, the keeper becomes the parent of all orphans, and kills its descendants.
-Covered: both methods; the keeper's own end; SIGTERM, which the keeper passes on; and the program's exit code. Not
-covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets SIGKILL.
+Covered: these two ways to end processes; the keeper's own end; SIGTERM, which the keeper passes on; and the program's
+exit code. Not covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets
+SIGKILL.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from ..zygote.watch import descendants
 from . import layers
 
 Begin = Callable[[Callable[[], bool]], object]
-"""Function that replaces its process by the program; its argument returns whether the parent process has ended."""
+"""Function that replaces its process by the program. It gets a function that returns whether the parent has ended."""
 
 _GRACE_S = 1.5
-"""Seconds that the program has to end after SIGTERM; the caller kills the keeper after two seconds."""
+"""Seconds within which the program must end after SIGTERM; the keeper's caller kills the keeper after two seconds."""
 _SWEEPS_S = 5.0
 _PAUSE_S = 0.005
 _SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
@@ -66,7 +67,7 @@ def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> in
 def _lead(action: Callable[[Callable[[], bool]], object], orphaned: Callable[[], bool]) -> None:
     """Run ``action(orphaned)`` as leader of a new process group.
 
-    A signal to the keeper's group is then not delivered twice.
+    A signal to the keeper's group then reaches the program only once: the keeper passes it on.
 
     Args:
         action: The action.

@@ -1,9 +1,9 @@
 """Starts a program of the user under limits: ``launch.py stdio ORDER COMMAND...``.
 
-Without a command, it prints the layers of isolation that work on this machine.
-``ORDER`` is a JSON object with ``without`` (layers to omit); for a program also ``plan``, ``parent``, ``folder``,
-``writable``, ``network``, ``memory``, ``file`` and ``processes``. On Linux, this process becomes the keeper of the
-program (``keeper``) and exits with its code; elsewhere, the program replaces this process.
+Without a command, it prints the layers of isolation that work on this machine. ``ORDER`` is a JSON object with
+``without`` (layers to omit); for a program also ``plan``, ``parent``, ``folder``, ``writable``, ``network``,
+``memory``, ``file`` and ``processes``. On Linux, this process becomes the keeper of the program (``keeper``) and exits
+with the program's exit code; elsewhere, the program replaces this process.
 """
 
 from __future__ import annotations

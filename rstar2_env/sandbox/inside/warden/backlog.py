@@ -1,7 +1,7 @@
 """``Backlog``: calls that wait for a process, in order of arrival, with one queue for each parent process.
 
-A call waits for a child that is forked by its parent process; if its session already has a process, it waits only for
-its turn. A parent that is still importing its modules delays only its own queue.
+Each call is assigned to a parent process, and waits for a child of this parent. A call whose session already has a
+process waits only for its turn. A parent that is still importing modules delays only its own queue.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Backlog:
         self._join(call).append(call)
 
     def appendleft(self, call: Call) -> None:
-        """Put a call that was taken from its queue back at the head."""
+        """Put a call that was taken from its queue back at the head of the queue."""
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:

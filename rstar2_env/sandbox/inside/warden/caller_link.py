@@ -70,7 +70,7 @@ class CallerLink:
         return self._frames.feed(data) if data else None
 
     def send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = (), key: Hashable | None = None) -> bool:
-        """Send a frame, or buffer what cannot be written now; return false if the caller has ended.
+        """Send a frame, and buffer the part that cannot be written now; return false if the caller has ended.
 
         Args:
             header: Header of the frame.

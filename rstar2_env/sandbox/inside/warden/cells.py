@@ -2,7 +2,7 @@
 
 Between cells, nothing is read from the process of a session: output of its threads stays in the pipes, which limit its
 size, and is reported with the next cell. Not covered: names of sessions, the order of their calls, and limits on
-sessions (``sessions``); workers, and the end of processes (``supervisor``).
+sessions (``sessions``); the number of programs that run at once, and the end of processes (``supervisor``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HALT_AFTER_S = 0.1
 """Seconds without a cell after which a session's processes are halted; cells in quick succession cause no halt."""
 _END = b'{"done": '
 _GRACE_S = 1.0
-"""Seconds that a cell has to stop after an interrupt, before its session is ended."""
+"""Seconds within which a cell must stop after an interrupt; otherwise, its session is ended."""
 _EXCEEDED = {
     "memory": "it exceeded its memory limit.",
     "processes": "it exceeded its limit on processes and threads.",
@@ -48,7 +48,7 @@ class Cells:
     Attributes:
         options: Options, as for ``Sessions``.
         loop: The event loop of the warden.
-        queue: The calls that wait for a worker.
+        queue: The calls that wait for a process.
         pool: The pool of child processes, which also ends the processes of sessions.
         answer: Function that sends an outcome to the caller, unless the outcome is no longer needed.
         lose: Function that reports that a call was lost through no fault of its program.

@@ -92,13 +92,13 @@ class Session:
     Attributes:
         name: Name of the session.
         pending: Calls that wait for their turn.
-        turn: The call whose turn it is, which waits for a worker or runs; ``None`` if the session is idle.
+        turn: The call whose turn it is, which waits for a process or runs; ``None`` if the session is idle.
         child: Process of the session; ``None`` if it has none now.
         held: Whether the session counts towards the limits on sessions.
         memory: Bytes of memory that the session counts towards the memory limit of all sessions.
         note: Note for the outcome of the next cell, or ``None``.
-        signalled: Whether an interrupt was ordered, and it is not confirmed yet that it was sent; the next cell must
-            wait, so that the interrupt does not reach it.
+        signalled: Whether an interrupt was ordered, and the parent has not confirmed yet that it was sent. Until then,
+            the next cell waits, so that the interrupt does not reach that cell.
         deadline_at: Time (of ``time.monotonic``) at which the current deadline timer fires; 0 if there is none.
     """
 
@@ -413,7 +413,7 @@ class Child:
         return [descriptor for descriptor in ends if descriptor >= 0]
 
     def descriptors(self) -> list[int]:
-        """Return all descriptors that the warden has for this child; closed ones are -1."""
+        """Return all descriptors that the warden has for this child, with -1 for each closed descriptor."""
         return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
 """Lowers the priority of long-running programs, and extends their deadlines by the time that they waited for a core.
 
-A program that has run for ``AFTER_S`` gets a lower weight on the cores and no longer counts as a worker, so that the
-next call starts. The time during which it was ready to run but had no core, as reported by the kernel, is added to its
-wall-clock limit, up to a total of ``MOST`` times the limit.
+A program that has run for ``AFTER_S`` gets a lower CPU weight and no longer counts towards the limit ``workers``, so
+that the next call starts. The time during which it was ready to run but had no core, as reported by the kernel, is
+added to its wall-clock limit, up to a total of ``MOST`` times the limit.
 
-Covered: when a program is deprioritized, how many are, and the deadline of every call outside a session. Not covered:
-how weights are lowered (the zygote's ``priority``), and the calls of a session, which are named cells (``cells``). A
-cell's process outlives the cell, and its weight could not be restored on every machine, so cells keep their weight,
-their worker and their deadline.
+Covered: when and how many programs are deprioritized, and the deadline of every call outside a session. Not covered:
+how weights are lowered (the zygote's ``priority``), and cells, the calls of a session (``cells``). A cell's process
+outlives the cell, and not every machine could restore its weight, so cells are not deprioritized, and their deadlines
+are not extended.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class EventLoop:
             descriptor: Descriptor to watch.
             callback: Called with the events.
             events: Bits of the events to wait for.
-            owner: Object, such as a child, that an exception of the callback concerns: ``on_error`` receives both. If
-                it is ``None``, the exception ends the loop.
+            owner: Object, such as a child, for which the callback works: if the callback raises, ``on_error`` receives
+                the owner and the exception. With ``None``, the exception ends the loop.
         """
         self._callbacks[descriptor] = callback, owner
         self._epoll.register(descriptor, events)
@@ -91,7 +91,7 @@ class EventLoop:
         heapq.heappush(self._timers, (when, next(self._order), what, owner))
 
     def _call(self, owner: Any, function: Callable[..., None], *arguments: int) -> None:
-        """Call a callback; an exception is reported for its owner, or ends the loop if there is none."""
+        """Call a callback; if it raises, report the exception for ``owner``, or, without an owner, end the loop."""
         try:
             function(*arguments)
         except Exception as error:

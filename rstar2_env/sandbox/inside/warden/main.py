@@ -27,7 +27,7 @@ _DESCRIPTORS = 1 << 16
 
 
 def main() -> None:
-    """Read the options, find the layers of isolation that work, start the zygote (it forks parents), and serve."""
+    """Read the options, find the layers of isolation that work, start the zygote, and run jobs."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the caller's thread may have blocked signals, as Ray's threads do
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     linux.die_with_parent(signal.SIGTERM)

@@ -149,7 +149,7 @@ class Parents:
             self._on_settled(parent)
 
     def _fail(self, parent: Parent, why: str) -> None:
-        """Drop a parent that could not be started; it is not tried again, and its programs import the modules."""
+        """Drop a parent that could not be started, and do not retry it; programs import its modules themselves."""
         print(
             f"A process with the preloaded modules {', '.join(parent.names)} cannot be started: {why}", file=sys.stderr
         )
@@ -158,7 +158,10 @@ class Parents:
         self._on_settled(parent)
 
     def _use(self, names: tuple[str, ...]) -> Parent:
-        """Return a parent with these modules (or more, if none can be started), and count the use."""
+        """Return the parent with these modules, and count the use; if it cannot be started, use another parent.
+
+        The other parent is the parent with all modules, or, if this one cannot be started either, the light parent.
+        """
         found = self._by_names.get(names)
         if found is None:
             found = self._try_make(names) or self._by_names.get(self._all) or self._try_make(self._all) or self.first

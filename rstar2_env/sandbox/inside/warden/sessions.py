@@ -30,7 +30,7 @@ class Sessions:
         options: ``max_sessions`` (their maximum number), ``session_timeout_s`` (seconds without a call after which a
             session is ended), ``session_memory_bytes`` (limit of all sessions together; 0 means unlimited).
         loop: Event loop for the timer of idle sessions.
-        queue: Queue in which a call waits for a worker once its session's earlier calls have ended.
+        queue: Queue in which a call waits for a process once its session's earlier calls have ended.
         evict: Called with the child (process) of a session that must end.
     """
 
@@ -61,7 +61,7 @@ class Sessions:
         self.advance(session)
 
     def advance(self, session: Session) -> None:
-        """Queue the next call of a session for a worker, if there is one and the limits on sessions allow it."""
+        """Move a session's next call, if any, from the session to ``queue``, if the limits on sessions allow it."""
         if session.turn is not None or session.signalled:
             return
         if not session.pending:
@@ -111,7 +111,7 @@ class Sessions:
         self._admit()
 
     def recall(self, session: Session) -> None:
-        """If a session's call waits for a worker, take it back to the head of the session's own queue."""
+        """If a call of a session is in ``queue``, move it back to the head of the session's own waiting calls."""
         if session.turn is not None and session.turn.child is None:
             self.queue.remove(session.turn)
             session.pending.appendleft(session.turn)
@@ -194,7 +194,7 @@ class Sessions:
             self.evict(child)
 
     def _admit(self) -> None:
-        """Queue the next calls of the sessions that wait, as long as the limits on sessions allow it."""
+        """Queue the next calls of the sessions that wait for room, as long as the limits on sessions allow it."""
         while self._waiting:
             session = self._waiting[0]
             if not self._make_room(session.pending[0].limits["memory_bytes"]):

@@ -95,7 +95,7 @@ class WardenSupervisor:
         self._loop.stop()
 
     def close(self) -> None:
-        """Close all children and remove leftover files; call this after the programs have ended."""
+        """Close all children and remove their control groups; call this after the programs have ended."""
         self._pool.close()
 
     # The caller

@@ -1,7 +1,9 @@
 """``verdict``: decides the status of a call from observations of warden and kernel, and the program's own report.
 
-The first of these that shows a failure decides: limits enforced by the warden, the kernel's counters, the end of the
-process, the program's report. The report adds detail, but never turns a failed exit into a success.
+The first failure in this order decides: a limit that the warden enforced, the signal that ended the process, a nonzero
+exit code. The kernel's counters and the program's report make the status of such a failure more specific; the report
+never turns a failed exit into a success. If a cell's session continues, no process ends, so the report decides unless a
+limit was exceeded.
 """
 
 from __future__ import annotations
@@ -53,8 +55,9 @@ class Seen:
 def verdict(seen: Seen) -> dict[str, Any]:
     """Return the fields of ``Outcome`` that the observations determine.
 
-    Always ``exit_code``, ``signal``, ``status`` and ``reason``; as they apply, ``error_type``, ``error_message``,
-    ``traceback``, ``value`` and ``value_left_out``.
+    The fields ``exit_code``, ``signal``, ``status`` and ``reason`` are always present. Depending on the status, the
+    result can also contain ``error_type``, ``error_message``, ``traceback``, ``value`` and ``value_left_out`` (number
+    of dropped characters; see ``Outcome.truncated``).
     """
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)

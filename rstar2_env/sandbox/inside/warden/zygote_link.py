@@ -107,7 +107,8 @@ class ZygoteLink:
 def _spawn(control: int, layers: Layers, scratch: str) -> int:
     """Start the zygote as a fresh interpreter with ``control`` as its descriptor 0; return its process id.
 
-    The zygote becomes pid 1 of a new pid namespace, which later forks of the calling process would join too.
+    If pid namespaces work, the zygote becomes pid 1 of a new pid namespace. Later forks of the calling process would
+    join this namespace too.
 
     Args:
         control: The zygote's end of the control socket.

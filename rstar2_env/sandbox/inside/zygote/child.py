@@ -96,7 +96,7 @@ def _serve(isolation: Isolation) -> int:
 
 
 def occupy_fixed_numbers() -> None:
-    """In the parent process, open files with all fixed numbers, so that no descriptor for a child gets one of them."""
+    """In the parent process, occupy the fixed descriptor numbers, so that no descriptor for a child gets one."""
     while (null := os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)) <= STDIN_FD:
         pass
     os.close(null)

@@ -2,7 +2,7 @@
 
 SQLite has a second way to lock a database: a folder next to it (``unix-dotfile``). It excludes concurrent access by the
 processes of a program in the same way, but does not support a write-ahead log: ``PRAGMA journal_mode=WAL`` leaves the
-journal unchanged.
+journal mode unchanged.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def limit(kind: int, soft: int, hard: int) -> None:
 
 
 def _cpu_limit(limits: dict[str, Any]) -> int:
-    """Return the limit for this process in CPU seconds: those used so far plus the job's ``cpu_s``, rounded up."""
+    """Return the CPU limit of this process in seconds: the time used so far plus the job's ``cpu_s``, rounded up."""
     return max(1, int(-(-(limits["cpu_s"] + time.process_time()) // 1)))
 
 

@@ -1,9 +1,9 @@
 """Starts the zygote: a small interpreter that forks parent processes, which fork the children that run programs.
 
 A parent is a fork of the zygote that has imported some modules. The zygote imports none of them and only waits for the
-next order, so that a parent starts from clean memory. The zygote receives orders over a message socket on
-descriptor 0 and ends when the socket closes. It is pid 1 of a pid namespace: when it ends, the kernel kills all
-processes in the namespace. Covered: the start, and forking parents. Not covered: parents (``parent``).
+next order, so that a parent starts from clean memory. The zygote receives orders over a message socket on descriptor 0
+and ends when the socket closes. If pid namespaces work, the zygote is pid 1 of a pid namespace: when it ends, the
+kernel kills all processes in the namespace. Covered: the start, and forking parents. Not covered: parents (``parent``).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from . import parent
 from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
-"""Seconds that parent processes have to end their programs when the zygote ends (less than the time that the warden
-gives the zygote), and seconds between two checks."""
+"""Seconds within which parent processes must end their programs when the zygote ends (less than the time within which
+the zygote itself must end), and seconds between two checks whether they have ended."""
 
 
 def main() -> None:

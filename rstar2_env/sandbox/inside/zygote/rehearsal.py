@@ -1,9 +1,9 @@
 """Runs the code of a child in its parent process beforehand, so that children find a specialized interpreter.
 
-The interpreter specializes code that runs often, and caches attribute lookups. In a child, both would write to memory
-that is shared with its parent, and copy each such page. Therefore a parent runs the code of a child, from the layers of
-isolation to the report, until the interpreter has adapted. Functions that would change the parent are replaced by ones
-that do nothing; descriptors are really moved and closed, and then restored.
+The interpreter specializes code that runs often, and caches attribute lookups. In a child, both changes would write to
+memory pages that are shared with its parent, and so copy these pages. Therefore a parent runs the code of a child, from
+the layers of isolation to the report, until the interpreter has adapted. Functions that would change the parent are
+replaced by functions that do nothing; descriptors are really moved and closed, and then restored.
 
 Covered: the steps of a child, without the effects of isolation. Not covered: the layout of memory (``warm``).
 """
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _TIMES = 20
 _CELLS = ("print(1)", "x = 1\nx", "1 / 0", "x =")
 _LOW, _HIGH = 16, 128
-"""Bounds of file descriptors: the code of a child uses numbers below ``_LOW``; numbers from ``_HIGH`` on are free of
-conflicts."""
+"""Bounds of descriptor numbers: the code of a child uses only numbers below ``_LOW``; the rehearsal's own descriptors
+have numbers from ``_HIGH`` on."""
 _FILE_BYTES = 1 << 20
 
 

@@ -24,7 +24,8 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""Seconds that orphaned processes have to end when this parent process ends, and seconds between two checks of them."""
+"""Seconds within which orphaned processes must end when this parent process ends, and seconds between two checks
+whether they have ended."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
@@ -202,7 +203,7 @@ class ZygoteServer:
             self._check_leaving()
 
     def _check_leaving(self) -> None:
-        """Tell the warden which ended trees have no process left; without a pid namespace, some processes end late."""
+        """Report to the warden each tree whose processes have all ended, which may be after the end of its child."""
         if self._pausing is None:
             self._kill_orphans()
         for number, tree in list(self._leaving.items()):
@@ -230,7 +231,7 @@ class ZygoteServer:
             self._bounded.add(tree.number)
 
     def _deprioritize(self, tree: _Tree) -> None:
-        """Lower the CPU weight of all processes of a tree; tell the warden how long the tree has waited for a core."""
+        """Lower the CPU weight of a tree's processes; report to the warden how long the tree has waited for a core."""
         if tree.ended or tree.killed:
             return
         tree.lowered = tree.lowered or LoweredTree(tree.main, tree.init)
@@ -304,7 +305,7 @@ class ZygoteServer:
 
 
 def _group_exists(pid: int) -> bool:
-    """Whether a process is left in the group that ``pid`` led; as long as one is, the kernel does not reuse its id."""
+    """Whether the process group ``pid`` has processes; while it has any, the kernel does not reuse the id ``pid``."""
     try:
         os.killpg(pid, 0)
     except (ProcessLookupError, PermissionError):

@@ -84,7 +84,7 @@ def fill_gaps() -> None:
 
 
 def settle(plan: IsolationPlan, readable: list[str]) -> None:
-    """Install the hooks of programs, and arrange memory so that children copy few pages. Call this just before forking.
+    """Install import hooks for programs, and arrange memory so that children copy few pages; call this before forking.
 
     Args:
         plan: The active layers of isolation.
@@ -142,7 +142,7 @@ def inherit_code_pages() -> None:
 
     Otherwise every child would map this code again, by a page fault for each few pages that it runs. At a fork, the
     kernel copies the entries of a mapping only if a page of it is private. Therefore one byte of each mapping is
-    overwritten by itself. Where the kernel refuses this, only the speedup is missing.
+    overwritten with its own value. If the kernel refuses this, only the speedup is missing.
 
     Raises:
         OSError: The kernel refuses to make the code read-only again.
@@ -153,7 +153,9 @@ def inherit_code_pages() -> None:
         if libc.mprotect(*span, mmap.PROT_READ | mmap.PROT_EXEC | mmap.PROT_WRITE) == 0:
             ctypes.memmove(start, start, 1)
             if libc.mprotect(*span, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-                raise OSError(ctypes.get_errno(), "the code of Python stays writable")
+                raise OSError(
+                    ctypes.get_errno(), "the memory that holds Python's code could not be made read-only again"
+                )
 
 
 def code_spans() -> list[tuple[int, int]]:

@@ -32,7 +32,8 @@ class Watch:
 
     Args:
         tasks: Maximum number of processes and threads.
-        memory: Maximum bytes of memory; shared pages count proportionally.
+        memory: Maximum bytes of memory: anonymous and shared memory (shared pages count proportionally), and the kernel
+            memory of sockets.
         files: Maximum bytes of files below ``workdir``.
         workdir: The working folder.
         own_net: Whether the tree has its own network namespace. Its sockets are then counted in the namespace's list,
@@ -86,7 +87,7 @@ class Watch:
 
 
 class _TreeSum:
-    """Sum of a resource over the processes of a tree. If a check has no time to read all of them, the next continues.
+    """Sum of a resource over the processes of a tree. If a check cannot read all processes in time, the next continues.
 
     Args:
         read: For a process id, returns a dict from the id of each object that the process uses (a pipe, a file, or the
@@ -147,7 +148,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> dict[int | str, int]:
-    """Return ``{pid: bytes}``: the memory of the process, with shared pages counted proportionally."""
+    """Return ``{pid: bytes}``: the process's anonymous and shared memory; shared pages count proportionally."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             lines = [line for line in file if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))]

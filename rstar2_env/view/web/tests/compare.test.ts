@@ -86,7 +86,7 @@ it("says that sides with episodes share no problems, and leads from training to 
 });
 
 it("warns of changes of problems with one sample", () => {
-  expect(cautions({ single: 3, problems: 3, same: 1 })).toEqual(["With one sample per problem on a side, each may be gained or lost by chance: judge by the difference over all problems."]);
+  expect(cautions({ single: 3, problems: 3, same: 1 })).toEqual(["Problems with only one sample on a side may be gained or lost by chance: judge by the difference over all problems."]);
   expect(cautions({ single: 1, problems: 3, same: 1 })).toEqual(["1 of 3 problems has one sample on a side and may be gained or lost by chance."]);
   expect([cautions({ single: 0, problems: 3, same: 1 }), cautions({ single: 3, problems: 3, same: 3 })]).toEqual([[], []]);
 });

@@ -224,5 +224,5 @@ def test_changes_of_problems_with_one_sample_are_shown_with_a_caution(serve, pag
     server = serve([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
     page = pages.open(f"{server.link}#/compare?a=a&b=b")
     expect(page.get_by_role("note")).to_contain_text(
-        "With one sample per problem on a side, each may be gained or lost by chance"
+        "Problems with only one sample on a side may be gained or lost by chance"
     )

@@ -201,7 +201,7 @@ def test_parts_that_take_the_budget_of_an_episode_follow_its_stages(letter_optio
 
 def test_a_stage_whose_budget_a_part_does_not_accept_is_refused_before_the_first_step(letter_options):
     parts = {"hook": ["length_stages:tokens=1+0.5,steps=1"], "reward": ["return", "overlong:buffer=12"]}
-    with pytest.raises(ConfigurationError, match=r"max_episode_tokens to 8 .* parts\.reward .*'overlong', the buffer"):
+    with pytest.raises(ConfigurationError, match=r"max_episode_tokens to 8, .* parts\.reward .*'overlong', the buffer"):
         trainers.make("grpo", **letter_options, **parts)
 
 

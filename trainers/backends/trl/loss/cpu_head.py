@@ -22,7 +22,7 @@ class CpuLogProbs(torch.autograd.Function):
     """Log-probabilities of target tokens, with the signature and the outputs of TRL's ``ChunkedLogProbFunction``.
 
     Differences: the fourth output is the mean of the log-probabilities, not of the logits; each tile spans the whole
-    vocabulary. The gradients are those of the log-probabilities and of the entropy.
+    vocabulary. Only the log-probabilities and the entropy have gradients.
     """
 
     @staticmethod
@@ -135,7 +135,7 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Convert the gradient of the result of ``logits``, in place, to that of ``hidden @ weight.T + bias``.
+        """Convert in place the gradient at the result of ``logits`` to the gradient at ``hidden @ weight.T + bias``.
 
         The results of ``logits`` are recovered from log-probabilities, (n, V), and their normalizers, (n,).
         """

@@ -44,7 +44,7 @@ def peak_memory() -> int:
 
 
 def peak_of(accelerator: Any) -> float | None:
-    """Return the peak FLOP/s of a process's device at the training precision; ``None`` on a CPU."""
+    """Return the peak FLOP/s of a process's device at the training precision; ``None`` on a CPU, or if unknown."""
     if accelerator.device.type != "cuda":  # ROCm builds of torch use the same name
         return None
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(accelerator.mixed_precision, torch.float32)

@@ -30,13 +30,13 @@ Autocast = Callable[[], AbstractContextManager[None]]
 
 @dataclass(slots=True)
 class TokenScores:
-    """Results of a forward pass on B rows padded to W tokens; those of each predicted token are (B, W - 1).
+    """Results of a forward pass on B rows padded to W tokens.
 
-    They are 0 for tokens without a label.
+    The first four have one value for each predicted token, (B, W - 1), which is 0 for tokens without a label.
 
     Attributes:
         logp: Log-probability of the token.
-        entropy: Entropy of the distribution it was drawn from, in nats.
+        entropy: Entropy of the model's distribution over the vocabulary at the token, in nats.
         mean_logp: Mean log-probability over the vocabulary, without a gradient; ``None`` if the head does not compute
             it.
         sum_squares: Sum of squared probabilities over the vocabulary, without a gradient; ``None`` if the head
@@ -200,7 +200,7 @@ class ReferenceModel:
         self.moved = True
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the weights of the copy, or the values of the adapters."""
+        """Return the weights of the copy; with adapters, only their reference values."""
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
 
     def comparable(self, policy: Any) -> dict[str, Tensor]:
@@ -208,7 +208,7 @@ class ReferenceModel:
         return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Load weights into the copy, in its precision, or the values of the adapters."""
+        """Load weights into the copy, in the precision of the copy; with adapters, load only their reference values."""
         self.moved = True
         if self.model is None:
             self._adapters.load_state_dict(state)
@@ -233,7 +233,7 @@ def _plain(model: Any) -> Any:
 
 
 def frozen_copy(model: nn.Module, dtype: torch.dtype, *, linear_only: bool = False) -> nn.Module:
-    """Return a frozen copy of a model in another precision.
+    """Return a frozen copy of a model in a given precision.
 
     Args:
         model: The model to copy.

@@ -50,7 +50,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
 
 class _LogProbs:
-    """Stands in for ``_ChunkedLogProbFunction`` in TRL's forward method, and chooses a function for the device."""
+    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method, and chooses a function for the device."""
 
     @staticmethod
     def apply(hidden: Tensor, *args: Any) -> Any:
@@ -59,7 +59,7 @@ class _LogProbs:
 
 
 def _selects(device: torch.device) -> bool:
-    """Whether the head skips tokens without a label: on a CPU, and where TRL itself does, which needs Triton."""
+    """Whether the head skips tokens without a label: always on a CPU, elsewhere only with Triton, as TRL's own head."""
     return device.type == "cpu" or bool(utils._use_triton(device))
 
 

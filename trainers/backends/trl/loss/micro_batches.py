@@ -42,13 +42,13 @@ class MicroBatch:
         weight: Weight of each policy token in the loss, 0 elsewhere.
         advantage: Advantage of each token.
         sampled: The engine's log-probability of each token.
-        old: Log-probability before the first update on these rows; ``None`` if there was no update yet.
+        old: Log-probability before the first update on the rollout; ``None`` if there was no update yet.
         reference: Log-probability under the reference model; ``None`` if no term needs it.
         turn: Index of the policy's turn that the token is in, from 0; -1 on other tokens.
         depth: Number of tool calls in the turns before each policy token; -1 on other tokens.
         columns: Further values of the rows, by name; 0 for rows without a value.
-        old_mean_logp: Mean over the vocabulary of the log-probabilities before the first update; ``None`` if there was
-            no update yet or no term needs it.
+        old_mean_logp: Mean over the vocabulary of the log-probabilities before the first update on the rollout;
+            ``None`` if there was no update yet or no term needs it.
         answered: For each environment token, how many of the policy's calls its text answers; -1 on other tokens.
             ``None`` if no term needs it.
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
@@ -106,8 +106,8 @@ def lay_out(
         batch: Positions in ``rows``; an empty batch makes a filler.
         rows: The rows of the optimizer batch.
         weights: Weight of each row's policy tokens in the loss, (rows,); ``None`` means 0.
-        old: Log-probabilities of each row's completion before the first update, (completion tokens,); ``None`` if they
-            are not computed yet.
+        old: Log-probabilities of each row's completion before the first update on the rollout, (completion tokens,);
+            ``None`` if they are not computed yet.
         reference: Like ``old``, under the reference model.
         old_mean_logp: Like ``old``, means over the vocabulary.
         environment_weights: Weight of each row's environment tokens in the loss, (rows,); ``None`` leaves these tokens

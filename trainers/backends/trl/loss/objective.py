@@ -58,7 +58,7 @@ class Objective:
 
     @property
     def only_policy_gradient(self) -> bool:
-        """Whether all terms are policy gradients, so that a row without an advantage need not be computed."""
+        """Whether all terms are policy gradients, so that rows with the advantage 0 need not be computed."""
         return all(term.policy_gradient for term in self.terms)
 
     def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
@@ -93,7 +93,7 @@ class Objective:
         Args:
             rows: The rows of this process; they are not changed.
             logp: Log-probabilities of each row's completion under the current weights, (completion tokens,).
-            old: Log-probabilities of each row's completion before the first update on these rows.
+            old: Log-probabilities of each row's completion before the first update on the rollout.
             ranks: The processes.
             rng: Random generator, in the same state on every process.
         """

@@ -43,7 +43,7 @@ def pack(lengths: Sequence[int], budget: float, most_rows: float = math.inf) -> 
 
 
 def even_out(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """Raise the number of micro-batches to ``count``: halve those with the most rows, then add empty ones.
+    """Raise the number of micro-batches to ``count``: halve the micro-batches with the most rows, then add empty ones.
 
     Splitting costs no time: other processes compute ``count`` micro-batches anyway, and a half is never wider than the
     whole.
@@ -132,7 +132,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 def _pack_trees(rows: Sequence[Ids], budget: int, cost: RowCost) -> list[list[int]]:
     """Divide rows, sorted by their tokens, into trees whose tokens, and whose memory by ``cost``, fit in ``budget``.
 
-    When a tree is full, the next one begins where two neighbouring rows share the fewest tokens.
+    A full tree is cut before the row that shares the fewest tokens with the row before it; the next tree begins there.
     """
     order = by_prefix(rows)
     shared = shared_lengths([rows[at] for at in order])

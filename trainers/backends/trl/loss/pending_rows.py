@@ -23,12 +23,12 @@ from .micro_batches import MicroBatch, completion_values, row_embeddings
 from .packing import tree_tokens
 
 _DRAWS = 1_000_003
-"""Third number of the seed from which loss terms draw; the order of the groups is drawn with 0 in its place."""
+"""Last number of the seed of the loss terms, ``[seed, step, _DRAWS]``; the seed of the groups' order ends with 0."""
 
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
-"""Names of the values that are stored for each row before the first update on it: the log-probabilities of its
-completion, the mean log-probability over the vocabulary at each token, the log-probabilities under the reference model,
-and the embedding of the row, (H,)."""
+"""Names of the values that are stored for each row: the log-probabilities of its completion, the mean log-probability
+over the vocabulary at each token, the log-probabilities under the reference model, and the embedding of the row, (H,).
+All but the reference model's are computed with the weights before the first update on the rollout."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from .packing import by_prefix, divide
 from .prefix_tree import PrefixTree
 
 _TOLERANCE, _LOW_TOLERANCE = 1e-4, 0.05
-"""Largest mean difference of the log-probabilities of a tree and of separate rows, in nats: in float32, and in a lower
-precision. The difference is larger if tokens attend to wrong tokens."""
+"""Largest allowed mean difference of the log-probabilities of a tree and of separate rows, in nats: in float32, and in
+a lower precision. The difference is larger if tokens attend to wrong tokens."""
 _CHANGING_ROPE = ("dynamic", "longrope")
 """Types of rotary embeddings that depend on the longest row of a micro-batch."""
 
@@ -92,7 +92,7 @@ class PrefixSharing:
         models: The policy, and other models that score its rows; without models, no rows share prefixes.
 
     Attributes:
-        obstacle: Why no rows share prefixes; ``None`` if they may, or if there are no models.
+        obstacle: Reason why no rows share prefixes; ``None`` if they may, or if there are no models.
     """
 
     def __init__(self, *models: Any, obstacle: str | None = None) -> None:

@@ -38,7 +38,7 @@ class Teacher(ReferenceModel):
         model: The model; ``None`` means the policy without the trainer's adapters.
         dtype: Precision of the teacher's weights.
         temperature: Temperature of the log-probabilities.
-        prompt: Returns the prompt that replaces a row's own; ``None`` keeps the row's own.
+        prompt: Returns the teacher's prompt for a row; ``None`` keeps the row's prompt.
         autocasts: See ``ReferenceModel``.
         copied: See ``ReferenceModel``.
     """

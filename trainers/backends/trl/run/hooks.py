@@ -42,7 +42,7 @@ class HooksCallback(TrainerCallback):
         return control
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Pass the outcomes of a rollout's groups to the hooks that observe them."""
+        """Pass the results of a rollout's groups to the hooks that observe them."""
         for hook in self._hooks:
             if isinstance(hook, Observes):
                 hook.observe(outcomes)

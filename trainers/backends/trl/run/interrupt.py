@@ -80,7 +80,7 @@ class Stopping(TrainerCallback):
 
     @contextmanager
     def rollout(self, collector: Stateful | None = None) -> Iterator[None]:
-        """Context manager for a rollout, which a signal abandons if the run has a single process.
+        """Context manager for a rollout; in a run with a single process, a signal ends the rollout early.
 
         Args:
             collector: Restored to its state before the rollout if the rollout is abandoned or fails; ``None`` restores

@@ -35,7 +35,7 @@ class RunSetup:
         sharding: The sharding of the weights and the optimizer state.
         ranks: The processes.
         checkpoint: The checkpoint to resume from; ``None`` for a new run.
-        begin_from: The checkpoint of an earlier run whose optimizer state to load; ``None`` for a new optimizer.
+        begin_from: The checkpoint of an earlier run whose optimizer state this run loads; ``None`` for a new optimizer.
         choice: Threads and precision of training on a CPU; ``None`` on an accelerator.
     """
 
@@ -55,7 +55,7 @@ class RunSetup:
 
     @property
     def divided(self) -> bool:
-        """Whether several processes divide the policy with FSDP2."""
+        """Whether the policy is sharded over several processes with FSDP2."""
         return self.sharding == "fsdp2" and self.ranks.size > 1
 
     @property

@@ -140,7 +140,8 @@ def write_tokens(files: RunWriter, step: int, row: Row, member: int, logps: Floa
         step: The optimizer step, from 1.
         row: The row that was trained on.
         member: Index of the row's episode in its group.
-        logps: Log-probabilities of the row's completion before the step; ``None`` if they were not computed.
+        logps: Log-probabilities of the row's completion before the first update on the rollout; ``None`` if they were
+            not computed.
     """
     sampled = np.array(row.logprobs)
     entry = TokensEntry(

@@ -90,7 +90,7 @@ class Rollouts:
             play.measuring.call_in = self._prefetch.on_trainer
 
     def collect(self, step: int) -> Batch:
-        """Return the next batch to train on, after summing its metrics over the processes and calling the observers.
+        """Return the next batch to train on, after adding its metrics to the trainer's and calling the observers.
 
         Args:
             step: Number of optimizer steps done so far.

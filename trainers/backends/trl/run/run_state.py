@@ -191,7 +191,8 @@ class TrlRunState:
             )
         if any(parameter.grad is not None for parameter in trainer.model.parameters()):
             raise ConfigurationError(
-                "A hook may take a step of supervised training only between optimizer steps: call it in on_step_end."
+                "A hook may take a step of supervised training only between optimizer steps: take it in the hook's "
+                "method on_step_end."
             )
         own = rows[ranks.rank :: ranks.size]
         trainer.model.train()
@@ -255,8 +256,8 @@ class TrlRunState:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state that ``state_dict`` returned.
 
-        The budgets and the temperature in its entry ``applied`` are those of the last rollout. They apply at once,
-        because rows of this rollout may still be trained on; those in ``wanted`` apply from the next rollout on.
+        The budgets and the temperature in the state's entry ``applied`` belong to the last rollout. They apply at once,
+        because rows of this rollout may still be trained on; the values in ``wanted`` apply from the next rollout on.
         """
         applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)

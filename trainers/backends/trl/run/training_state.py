@@ -22,7 +22,7 @@ from ....step.sums import Sums
 _SAMPLED = 1 << 16
 """Number of weights in the sample, over all tensors; in float32, the sample has 256 KiB."""
 _STATES, _VALUES = 64, 1 << 10
-"""Number of weights whose optimizer state is sampled, and number of values of each."""
+"""Maximum number of weight tensors whose optimizer state is sampled, and of values sampled from each."""
 _STATM = Path("/proc/self/statm")
 
 
@@ -77,8 +77,8 @@ def _local(model: Any) -> Iterator[Tensor]:
 def _of_optimizer(optimizer: Any) -> tuple[float | None, float | None]:
     """Return the number of updates and the mean second moment of a sample of an optimizer's weights.
 
-    Either is ``None`` if the optimizer does not store it. Each weight has its own count of updates, and a resume can
-    lose the state of some weights, so the lowest count is returned.
+    Either is ``None`` if the optimizer does not store it. Each weight tensor has its own count of updates, and a resume
+    can lose the state of some tensors, so the lowest count is returned.
     """
     states = [own for own in (getattr(optimizer, "state", None) or {}).values() if isinstance(own, dict)]
     sample = states[:: -(-len(states) // _STATES)] if states else []

@@ -96,7 +96,7 @@ def check_engine(name: str, sharding: Sharding, *, shares_weights: bool) -> None
 
     Args:
         name: Name of the engine, for the error message.
-        sharding: How the weights are sharded.
+        sharding: The sharding of the weights.
         shares_weights: Whether the engine computes with the trainer's own module.
 
     Raises:

@@ -86,7 +86,7 @@ def checkpoint_to_carry(folder: str | os.PathLike[str]) -> Path:
 
 
 def check_fits(checkpoint: Path, now: OptimizerLayout, *, sharding: str) -> None:
-    """Refuse the state of another optimizer, or of other weights.
+    """Refuse an optimizer state that belongs to another class of optimizer or to other weights than this run's.
 
     Args:
         checkpoint: The checkpoint of the earlier run.

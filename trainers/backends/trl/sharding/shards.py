@@ -1,8 +1,8 @@
 """Write and read the shards of a checkpoint: weights and optimizer state, by torch's distributed checkpoints (DCP).
 
-The tensors are named after the weights, not after processes, so another number of processes, or another kind of
-sharding, can read them. Not covered: state other than tensors (``process_states``), and exports that transformers can
-load (``CollectorTrainer.save_model``).
+The tensors are named after the weights, not after processes, so a run with a different number of processes, or a
+different kind of sharding, can read them. Not covered: state other than tensors (``process_states``), and exports that
+transformers can load (``CollectorTrainer.save_model``).
 """
 
 from __future__ import annotations

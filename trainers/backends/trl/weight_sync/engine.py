@@ -36,7 +36,7 @@ _ATTEMPTS = 3
 
 
 class PolicyEngine:
-    """The engine that plays a run's episodes.
+    """The engine that generates the turns of a run's episodes.
 
     Args:
         config: Options of the run; they name the engine and its options.

@@ -2,9 +2,10 @@
 
 vLLM allocates its cache when it starts, but the optimizer allocates its state at the first step. So the memory that
 training will need is computed, as in ``rstar2 plan``, and reserved. If the engine sleeps during training, only the
-optimizer state is reserved, since the cache is freed before gradients are allocated. If the remaining cache would not
-hold the episodes in flight, nothing is reserved, and the optimizer state is moved to host memory while the engine plays
-(``offload``). Not covered: models whose sizes a plan does not know, and optimizers other than AdamW.
+memory of the optimizer state is reserved, since the cache is freed before gradients are allocated. If in this case the
+cache would be too small for the episodes in flight, no memory is reserved on an accelerator: the optimizer state is
+moved to host memory while the engine plays (``offload``). Not covered: models whose sizes a plan does not know, and
+optimizers other than AdamW.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class CacheSize:
 def device_memory(device: torch.device, gather: Callable[[int], list[int]]) -> DeviceMemory:
     """Measure the memory of each process's device, before any process starts vLLM.
 
-    All processes call it together; ``free`` is the least free memory of any of their devices.
+    All processes call it together; ``free`` is the least free memory of any of their devices; on a CPU, this memory is
+    divided among the processes of the machine.
 
     Args:
         device: The device of this process.

@@ -2,8 +2,9 @@
 
 The engine continues a fixed prompt by a few tokens, and the trainer computes the log-probabilities of the same tokens.
 The engine's and the trainer's log-probabilities must agree within a tolerance for the precision. Covered: corrupt and
-stale weights, on each copy (server). Not covered: differences below the tolerance, such as one missed update at a tiny
-learning rate. The run's mismatch metrics show such differences, which accumulate until the probe finds them.
+stale weights, in each copy of the weights (one per server). Not covered: differences below the tolerance, such as one
+missed update at a tiny learning rate. The run's mismatch metrics show such differences, which accumulate until the
+probe finds them.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor
 
 
 class OffloadedState:
-    """Moves the state of an optimizer to host memory and back, one tensor after the other.
+    """Moves the state of an optimizer to host memory and back.
 
     The tensors keep their identity, so the optimizer, and a checkpoint that is written meanwhile, see the same state.
     The host memory is allocated once and kept, since pinning memory takes longer than the copy.

@@ -32,7 +32,7 @@ class StalePolicy:
         config: Options of the run.
         trl: The TRL trainer that holds the policy.
         tokenizer: The tokenizer of the policy.
-        older: How often the weights are replaced by the policy's, and the addresses of servers that hold them.
+        older: Number of steps between copies of the policy's weights, and addresses of servers with the older weights.
         copy: A copy of the policy; ``None`` if servers hold the weights.
     """
 

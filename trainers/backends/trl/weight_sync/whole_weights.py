@@ -38,8 +38,8 @@ def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Ite
 
     Args:
         module: The policy, without the wrapper of DDP or DeepSpeed; with or without LoRA adapters, which are merged.
-        dtype: Precision of the parameters; ``None`` leaves them unchanged. Shards are cast before they are gathered.
-            Buffers are not cast.
+        dtype: Precision of the parameters; ``None`` leaves them unchanged. FSDP2's shards are cast before they are
+            gathered. Buffers are not cast.
 
     Yields:
         A name and a tensor, which may be the module's own and is valid until the next item. Tied weights are yielded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rstar2_env.sandbox.inside.kernel import users
 from rstar2_env.sandbox.inside.kernel.attempt import attempt
 from rstar2_env.sandbox.inside.kernel.plan import IsolationPlan
 from rstar2_env.sandbox.inside.kernel.users import USERS_EACH, enter_user_namespace, free_users, try_process_limit
@@ -101,6 +103,26 @@ def test_the_machines_root_is_not_counted_in_any_namespace() -> None:
 @pytest.mark.parametrize("user", [False, True])
 def test_a_separate_user_is_counted(user: bool) -> None:
     assert attempt(lambda: try_process_limit(IsolationPlan(user=user, users_from=free_users()))) is None
+
+
+@pytest.mark.parametrize(("count", "blocks"), [(65536, 64), (16384, 16), (8192, 8)])
+def test_wardens_of_a_container_with_few_users_share_none(
+    monkeypatch: pytest.MonkeyPatch, count: int, blocks: int
+) -> None:
+    monkeypatch.setattr(users, "open", lambda path: io.StringIO(f"0 100000 {count}\n"), raising=False)
+    first = []
+    for process in range(1000, 1000 + blocks):
+        monkeypatch.setattr(users.os, "getpid", lambda process=process: process)
+        first.append(free_users())
+    taken = [user for start in first for user in range(start, start + USERS_EACH)]
+    assert len(set(taken)) == len(taken)
+    assert count // 2 <= min(taken) <= max(taken) < count
+
+
+def test_a_container_with_too_few_users_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "open", lambda path: io.StringIO("0 100000 8191\n"), raising=False)
+    with pytest.raises(OSError, match="too few users"):
+        free_users()
 
 
 def test_separate_users_are_known_in_the_user_namespace() -> None:

@@ -274,7 +274,7 @@ export function inWords({ figures }: Pick<Answer, "figures">, [a, b]: [string, s
 /** What to bear in mind when reading the table of problems. */
 export function cautions({ single, problems, same }: Pick<Answer["figures"], "single" | "problems" | "same">): string[] {
   if (!single || same === problems) return [];
-  if (single === problems) return ["With one sample per problem on a side, each may be gained or lost by chance: judge by the difference over all problems."];
+  if (single === problems) return ["Problems with only one sample on a side may be gained or lost by chance: judge by the difference over all problems."];
   return [`${count(single)} of ${many(problems, "problem")} ${single === 1 ? "has" : "have"} one sample on a side and may be gained or lost by chance.`];
 }
 

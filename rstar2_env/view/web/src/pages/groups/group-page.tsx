@@ -88,7 +88,7 @@ function story(group: GroupDetail): string[] {
     if (reason) words.push(`${count(times)} ${selectionWords(false, reason)}. ${REASONS[reason] ?? "The selector gave a reason of its own."}`);
   }
   const copies = Math.max(0, ...group.episodes.map((one) => one.copies ?? 0));
-  if (copies) words.push(`It is used ${many(copies, "additional time")}, in place of missing groups.`);
+  if (copies) words.push(`The group is used ${many(copies, "additional time")}, in place of missing groups.`);
   if (!group.rejected && group.tool_error_share !== null) {
     words.push(`Failed calls: ${percent(group.tool_error_share)} in all played episodes, ${percent(group.kept_tool_error_share)} in kept episodes.`);
   }
