@@ -129,6 +129,16 @@ def _compare(
 
 def _accept(trees: tuple[Node, Node], rules: Rules, method: str = "structure") -> tuple[Reason, str]:
     """Check the form of an answer of equal value; return its verdict, which ``method`` found."""
+    if (refused := _refused_form(trees, rules)) is not None:
+        return refused
+    question = rules.question
+    if question and echoes(*trees, question, lambda one, other: same_answer(one, other, rules)):
+        return Reason.NO_ANSWER, "echo"
+    return Reason.EQUAL, method
+
+
+def _refused_form(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str] | None:
+    """Return the verdict on an unknown word, work left undone or an approximation; ``None`` if there is none."""
     question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:
         return Reason.UNPARSABLE_ANSWER, f"unknown word {word}"
@@ -136,9 +146,7 @@ def _accept(trees: tuple[Node, Node], rules: Rules, method: str = "structure") -
         return Reason.NO_ANSWER, f"undone {work}"
     if is_approximate(trees[1]) and not (is_approximate(trees[0]) or may_be_rounded(trees[0], question)):
         return Reason.DIFFERENT, "approximation"
-    if question and echoes(*trees, question, lambda one, other: same_answer(one, other, rules)):
-        return Reason.NO_ANSWER, "echo"
-    return Reason.EQUAL, method
+    return None
 
 
 def _last_resort(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
@@ -159,7 +167,10 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
 
     def same_formula(one: str, other: str) -> bool:
         trees, others = possible_readings(one), possible_readings(other)
-        return bool(trees and others) and _compare(trees, others, rules)[0] is True
+        if not (trees and others):
+            return False
+        equal, pair = _compare(trees, others, rules)
+        return equal is True and _refused_form(pair, rules) is None
 
     return same_prose(gold, answer, same_formula) or (not rules.strict and words.is_contained(gold, answer))
 
