@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from rstar2_env.verification.read.words import SCALES
 
@@ -214,7 +213,6 @@ def strip_dollars(text: str) -> str:
     return text if match is None else match[match.lastindex or 0].strip()
 
 
-@lru_cache(maxsize=8)
 def closing_braces(text: str) -> dict[int, int]:
     """Map the position of each opening brace to that of its closing brace, in one pass; escaped braces are text."""
     closings: dict[int, int] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rstar2_env.verification.read import names, units, vocabulary
 from rstar2_env.verification.read.boxed import closing_braces
@@ -69,6 +70,7 @@ _PROSE = re.compile(r"\s*[^\W\d_]{2,}(?:(?:,|,? (?:and|or))? [^\W\d_]{2,})*\s*")
 _SHORT_WORD = re.compile(
     r"(?<![A-Za-z\\_])(?!(?:sin|cos|tan|cot|sec|csc|ln|log|lg|exp|gcd|lcm|max|min|det|and|or|pi)(?![a-z]))[A-Za-z][a-z]{1,2}(?![A-Za-z])"
 )
+_closings = lru_cache(maxsize=8)(closing_braces)
 _LAST_LATIN = "\u02ff"
 UNIT_LETTERS = frozenset("mgstNJWVAKTLhCFHld")
 """Letters that are units if they follow a value."""
@@ -91,7 +93,7 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
     tokens: list[Token] = []
     # Between dollars, plain braces are TeX's grouping; elsewhere they mean a set.
     if text[:1] == "$" == text[-1:] and text.count("$") == 2 and text[1:2] == "{" and text[-2] == "}":
-        text = text[2:-2] if closing_braces(text).get(1) == len(text) - 2 else text
+        text = text[2:-2] if _closings(text).get(1) == len(text) - 2 else text
     parts = text.split("$") if "$" in text else [text]
     for index, part in enumerate(parts):
         # In a text that uses $...$, letters outside of it are prose.
@@ -185,7 +187,7 @@ def _group(text: str, at: int) -> tuple[str, int]:
         raise ReadError("the last LaTeX command has no argument")
     if text[at] != "{":
         return text[at], at + 1
-    if (end := closing_braces(text).get(at)) is None:
+    if (end := _closings(text).get(at)) is None:
         raise ReadError("a brace is not closed")
     return text[at + 1 : end], end + 1
 

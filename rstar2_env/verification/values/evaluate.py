@@ -321,7 +321,7 @@ def _extreme(direction: int) -> Operation:
 def _logarithm(calc: Evaluator, args: tuple[Node, ...]) -> Value:
     base = args[1:] or ((Num(Fraction(10)),) if calc.notation.decimal_log else ())
     top = calc.value(Apply("ln", args[:1]))
-    return calc.divide(top, calc.value(Apply("ln", base))) if base else top
+    return calc.divide(top, calc.value(Apply("ln", base))) if len(base) == 1 else top
 
 
 def _remainder(calc: Evaluator, args: tuple[Node, ...]) -> Value:
