@@ -58,3 +58,12 @@ def test_a_sum_of_the_question_is_an_echo_although_only_sympy_compares_it() -> N
     gold, said = r"\sum_{k=1}^\infty \frac1{k^2}", r"\sum_{k=2}^\infty \frac1{(k-1)^2}"
     assert verify(gold, said, timeout_s=10.0).correct
     assert verify(gold, said, question=f"Let ${said}$ begin at $k=1$.", timeout_s=10.0).method == "echo"
+
+
+@pytest.mark.parametrize(
+    ("formula", "correct"),
+    [("5", True), ("5.0", True), ("10/2", False), ("2+3", False), (r"\approx 5", False), ("5 gonupep", False)],
+)
+def test_a_formula_within_a_sentence_is_finished_too(formula: str, correct: bool) -> None:
+    sentence = "The ball hits the wall after ${}$ seconds and falls down"
+    assert verify(sentence.format(5), sentence.format(formula), timeout_s=10.0).correct is correct
