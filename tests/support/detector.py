@@ -8,11 +8,10 @@ interrupted measurement goes on when it is started again; ``--fresh`` begins it.
 Each fault has three variants in each half, with other recipes. In the half ``tried``, on which checks were corrected,
 the strengths are the weakest, the middle and the strongest, with the seeds 0 to 2. In the half ``aside``, which is
 measured after the last correction, strengths and seeds are drawn. The ranges of the strengths were chosen with the
-thresholds known. The half ``blind`` has its own runs (``blind_runs`` and ``blind_folders``), with other forms of the
-faults and another rule for when they can be seen, whose author did not know the thresholds. The halves ``opened``
-(``opened_runs`` and ``opened_folders``) and ``opened2`` were such halves until checks were corrected on them; the file
-of the results keeps the only measurement of each before that as ``opened-first`` and ``opened2-first``. The half
-``later`` has clean runs alone (``later_clean``), whose author did not know the thresholds either.
+thresholds known. The halves ``opened``, ``opened2`` and ``blind`` have their own runs (modules ``*_runs`` and
+``*_folders``), with other forms of the faults and another rule for when they can be seen, whose authors did not know
+the thresholds; ``later`` has such clean runs alone (``later_clean``). The file of the results keeps the first
+measurement of each of these, before a check was corrected on it, as ``opened-first`` and so on.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ VARIANTS = 3
 CLEAN = 15
 LEAST_SIGNAL = 0.2
 HALVES = ("tried", "aside", "opened", "opened2", "blind", "later")
-RECORDED = ("tried", "aside", "opened-first", "opened", "opened2-first", "opened2", "blind", "later")
+RECORDED = ("tried", "aside", *(f"{half}{kind}" for half in HALVES[2:] for kind in ("-first", "")))
 """Halves of the file of the results; those that end in ``-first`` are not measured again."""
 PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]]] = {
     "run": (RUNS, planted_runs.RECIPES),

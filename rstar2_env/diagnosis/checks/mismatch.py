@@ -6,7 +6,7 @@ from statistics import median
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
-from rstar2_env.diagnosis.spells import LEAST, rank_trend, spell, start_level
+from rstar2_env.diagnosis.spells import LEAST, rank_trend, spell
 
 _FAR = 0.1
 """Largest difference in nats that rounding can explain: the tolerance of a weight sync in bfloat16."""
@@ -68,7 +68,8 @@ def _stale(run: RunRecord) -> Evidence | None:
     points = run.series("mismatch/logp_difference")
     if len(points) < _STEPS or _lagging(run):
         return None
-    first = start_level(points) or 0.0
+    # The lowest, because old weights show from the second step on.
+    first = min(value for _, value in points[:LEAST])
     # If the run does not record what its precision explains, its first steps show it.
     bound = min(
         _STALE, max(_explained(run), _LEAST) if run.series("mismatch/explained") else max(_LEAST, _TIMES * first)
@@ -137,8 +138,8 @@ register(
         rule="in at least the last 5 steps, the difference of log-probabilities is above 0.02 nats a token (in "
         "float32, above 0.0005 nats), and it rises over these steps (over the last 30 if there are more); its median "
         "over the last 3 of them is at least 20 % above its median over the first 3 of them, and at least 3 times its "
-        "median over the first 3 steps of the run: if new weights reach the engine, the difference stays as small as "
-        "the precision allows",
+        "lowest value in the first 3 steps of the run: if new weights reach the engine, the difference stays as small "
+        "as the precision allows",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",

@@ -127,18 +127,13 @@ def _compare(
     return (None if unknown else False), (gold_trees[0], answer_trees[0])
 
 
-def _accept(trees: tuple[Node, Node], rules: Rules, method: str = "structure") -> tuple[Reason, str]:
-    """Check the form of an answer of equal value; return its verdict, which ``method`` found."""
-    if (refused := _refused_form(trees, rules)) is not None:
-        return refused
-    question = rules.question
-    if question and echoes(*trees, question, lambda one, other: same_answer(one, other, rules)):
-        return Reason.NO_ANSWER, "echo"
-    return Reason.EQUAL, method
+def _accept(
+    trees: tuple[Node, Node], rules: Rules, method: str = "structure", *, part: bool = False
+) -> tuple[Reason, str]:
+    """Check the form of an answer of equal value; return its verdict, which ``method`` found.
 
-
-def _refused_form(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str] | None:
-    """Return the verdict on an unknown word, work left undone or an approximation; ``None`` if there is none."""
+    A formula that is only a part of the answer may be copied from the question.
+    """
     question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:
         return Reason.UNPARSABLE_ANSWER, f"unknown word {word}"
@@ -146,7 +141,9 @@ def _refused_form(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str] 
         return Reason.NO_ANSWER, f"undone {work}"
     if is_approximate(trees[1]) and not (is_approximate(trees[0]) or may_be_rounded(trees[0], question)):
         return Reason.DIFFERENT, "approximation"
-    return None
+    if question and not part and echoes(*trees, question, lambda one, other: same_answer(one, other, rules)):
+        return Reason.NO_ANSWER, "echo"
+    return Reason.EQUAL, method
 
 
 def _last_resort(trees: tuple[Node, Node], rules: Rules) -> tuple[Reason, str]:
@@ -170,7 +167,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
         if not (trees and others):
             return False
         equal, pair = _compare(trees, others, rules)
-        return equal is True and _refused_form(pair, rules) is None
+        return equal is True and _accept(pair, rules, part=True)[0] is Reason.EQUAL
 
     return same_prose(gold, answer, same_formula) or (not rules.strict and words.is_contained(gold, answer))
 

@@ -170,6 +170,14 @@ def test_weights_that_fall_behind_slowly_are_named_in_float32(explained: float, 
     assert check("engine_differs", run) is None
 
 
+def test_weights_that_fall_behind_from_the_second_step_on_are_named_though_the_third_is_far_off() -> None:
+    differences = dict(enumerate((1e-7, 0.0227, 0.0346, 0.0375, 0.0505, 0.0428, 0.0576, 0.0634), 1))
+    run = clean(steps=8, since=1, mismatch__logp_difference=differences.get, policy__lag=0.0)
+    for step in run.steps:
+        step.figures["mismatch/explained"] = 5e-4
+    assert check("weights_stale", run) is not None
+
+
 def test_prompts_are_counted_by_the_mark_of_their_episodes() -> None:
     marked = clean(since=1, episode=lambda one, draw: replace(one, cut_prompt=one.step >= SINCE and one.group < 2))
     assert check("prompts_cut", marked).figures["share cut"] == pytest.approx(0.25)
