@@ -326,7 +326,7 @@ class TestRouter:
         assert part.needs == {"judge", "problem", "group", "play", "tokens"}
         judged = score(part, said("x", task="text", answer="4"), given("4", judge=lambda _: "CORRECT"))
         assert judged == 1.0
-        with pytest.raises(ConfigurationError, match="a component for each source"):
+        with pytest.raises(ConfigurationError, match="name the component of each source"):
             make_component("router:routes={}")
 
 

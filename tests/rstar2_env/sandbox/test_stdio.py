@@ -224,5 +224,5 @@ def test_none_keeps_only_the_limits_on_memory_and_files(tmp_path, ports):
 
 
 def test_a_folder_to_write_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"`write` contains '.*absent', which does not exist: create it"):
+    with pytest.raises(ConfigurationError, match=r"`write` contains the folder .*absent.*does not exist"):
         StdioLimits(write=(str(tmp_path / "absent"),))
