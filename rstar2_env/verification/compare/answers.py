@@ -386,14 +386,14 @@ def renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
         return []  # a single variable is the answer itself, not a parameter that may be renamed
     one, other = _value_symbols(gold), _value_symbols(answer)
     only_gold, only_answer = sorted(one - other), sorted(other - one)
-    parametric = not rules.strict or is_parametric(gold, answer)
     found: list[Node] = []
     if only_gold and len(only_gold) == len(only_answer) <= 3:
+        parametric = not rules.strict or is_parametric(gold, answer)
         for order in permutations(only_gold):
             names = dict(zip(only_answer, order, strict=True))
             if parametric or all(role(to, gold) == role(name, answer) is not None for name, to in names.items()):
                 found.append(rename(answer, names))
-    elif not only_gold and not only_answer:
+    elif len(one) > 1 and not only_gold and not only_answer:
         shared = sorted(name for name in one if role(name, gold) == "constant" == role(name, answer))
         if 2 <= len(shared) <= 3:
             others = list(permutations(shared))[1:]
