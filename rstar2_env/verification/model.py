@@ -173,8 +173,7 @@ def _messages(gold: str, answer: str, question: str) -> list[dict[str, str]]:
 
 
 def _read_reply(text: str) -> bool | None:
-    word = re.sub(r"[^A-Z]", "", text.upper())
-    return {"CORRECT": True, "INCORRECT": False}.get(word)
+    return {"CORRECT": True, "INCORRECT": False}.get(re.sub(r"[^A-Z]", "", text.upper()))
 
 
 def _digest(*parts: str) -> str:

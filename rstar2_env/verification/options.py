@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
 from rstar2_env.core.options.declare import check_options, option
@@ -62,7 +62,8 @@ class VerifyOptions:
             answer: The answer to grade.
             question: The question, to refuse answers copied from it; ``None`` accepts them.
         """
-        return {"gold": gold, "answer": answer, "question": question, **asdict(self)}
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {"gold": gold, "answer": answer, "question": question, **own}
 
 
 DEFAULTS = VerifyOptions()

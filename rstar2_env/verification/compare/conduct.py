@@ -370,7 +370,7 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
         question: The question.
         same: Function that compares two answers by value.
     """
-    if key(gold) == key(answer):
+    if gold == answer or key(gold) == key(answer):
         return False
     stated = [formula for formula in formulas(question) if not _is_atom(formula)]
     if _keeps_bars(gold, answer, stated, question):

@@ -117,8 +117,7 @@ def _term(tokens: list[str], ordered: bool) -> Formula | None:
         return None if inner is None else ("not", inner)
     if first in ("(", "["):
         inner = _formula(tokens, 0, ordered)
-        closed = tokens.pop(0) if tokens else ""
-        return inner if closed == {"(": ")", "[": "]"}[first] else None
+        return inner if tokens and tokens.pop(0) == {"(": ")", "[": "]"}[first] else None
     if first == "if":
         inner = _formula(tokens, 0, ordered)
         said = tokens.pop(0) if tokens else ""

@@ -64,8 +64,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
             return same(value, other)
         converted = Apply("mul", (other, Num(two.factor / one.factor)))
         return units.same_dimension(one.dimension, two.dimension) and same(value, converted)
-    agree = not rules.strict or vocabulary.same_things(unit, other_unit, rules.known)
-    return agree and same(value, other)
+    return (not rules.strict or vocabulary.same_things(unit, other_unit, rules.known)) and same(value, other)
 
 
 def _asked(answered: str, rules: Rules) -> str | None:

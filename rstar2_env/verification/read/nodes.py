@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 
@@ -152,21 +153,23 @@ def negative(node: Node) -> Node:
     return Apply("neg", (node,))
 
 
+_CHILDREN: Mapping[type[Node], Callable[[Any], tuple[Node, ...]]] = {
+    **dict.fromkeys((Num, Sym, Const, Words), lambda node: ()),
+    Apply: attrgetter("args"),
+    BracketGroup: attrgetter("items"),
+    Relation: attrgetter("sides"),
+    Big: lambda node: tuple(part for part in (node.lower, node.upper, node.body) if part is not None),
+    Matrix: lambda node: tuple(entry for row in node.rows for entry in row),
+    Builder: lambda node: (node.head, *node.conditions),
+    Quantity: lambda node: (node.value,),
+    Given: lambda node: (node.body,),
+}
+"""For each kind of node, a function that returns the nodes directly below it; a ``match`` takes twice as long."""
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below a node."""
-    match node:
-        case Num() | Sym() | Const() | Words():
-            return ()
-        case Apply(args=args) | BracketGroup(items=args) | Relation(sides=args):
-            return args
-        case Big(lower=lower, upper=upper, body=body):
-            return tuple(part for part in (lower, upper, body) if part is not None)
-        case Matrix(rows=rows):
-            return tuple(entry for row in rows for entry in row)
-        case Builder(head=head, conditions=conditions):
-            return (head, *conditions)
-        case Quantity(value=inner) | Given(body=inner):
-            return (inner,)
+    return _CHILDREN[type(node)](node)
 
 
 def walk(node: Node) -> Iterator[Node]:

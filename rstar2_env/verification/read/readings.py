@@ -106,7 +106,7 @@ def possible_readings(text: str) -> tuple[Node, ...]:
 def _joined(text: str, word: re.Pattern[str], sign: str) -> str | None:
     """Replace the word between numbers, such as "out of" in "one out of two", by a sign; ``None`` for other texts."""
     parts = [part.replace(",", "") if _PLAIN_THOUSANDS.fullmatch(part) else part for part in word.split(text)]
-    terms = [part if _DECIMAL.fullmatch(part) else words.number(part) for part in parts]
+    terms = [part if _DECIMAL.fullmatch(part) else words.number(part) for part in parts if len(parts) > 1]
     return sign.join(map(str, terms)) if len(terms) > 1 and None not in terms else None
 
 

@@ -205,6 +205,8 @@ def plain_words(text: str) -> str:
 
 def number(text: str) -> int | Fraction | None:
     """Return the value of a number in words ("minus two hundred and five", "three quarters"), or ``None``."""
+    if "\\" in text or "=" in text:
+        return None
     if (negative := _NEGATIVE.match(text)) is not None:
         found = number(text[negative.end() :])
         return None if found is None else -found

@@ -158,8 +158,7 @@ class WorkerProcess:
 
     def _receive(self, timeout_s: float) -> dict[str, Any]:
         clock = _Deadline(self._process.pid, timeout_s)
-        header = self._read(HEADER.size, clock)
-        return decode(self._read(body_length(header), clock))
+        return decode(self._read(body_length(self._read(HEADER.size, clock)), clock))
 
     def _read(self, size: int, clock: _Deadline) -> bytes:
         data = b""
