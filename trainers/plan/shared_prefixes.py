@@ -57,4 +57,6 @@ def rows_per_tree(cost: RowCost, own: float, prompt: int, rows: int, budget: int
     def fits(count: int) -> bool:
         return cost.memory([(0, stop), *[(prompt - 1, stop)] * (count - 1)]) <= min(separate, count * stop)
 
-    return next((count for count in range(rows, 1, -1) if fits(count)), 1)
+    # The tokens alone exclude larger trees, whose memory takes long to compute.
+    most = min(rows, 1 + max(0, separate - stop) // (stop - prompt + 1))
+    return next((count for count in range(most, 1, -1) if fits(count)), 1)

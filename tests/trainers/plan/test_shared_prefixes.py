@@ -50,6 +50,14 @@ def test_separate_rows_are_counted_where_they_are_not_shared_or_a_tree_would_tak
     assert pass_work(MODEL, WORK, own, 10) == (32 * 160.0, 32 * 160.0**2 / 2)
 
 
+def test_the_trees_of_a_large_group_are_found_without_trying_trees_beyond_the_budget(monkeypatch) -> None:
+    cost, tried = cost_of(MODEL), []
+    memory = type(cost).memory
+    monkeypatch.setattr(type(cost), "memory", lambda self, spans: tried.append(len(spans)) or memory(self, spans))
+    assert 1 < rows_per_tree(cost, 300, 900, 9000, 8192) == rows_per_tree(cost, 300, 900, 30, 8192)
+    assert max(tried) <= 8192 // 300
+
+
 def test_a_plan_is_shorter_and_needs_no_more_memory_with_shared_prefixes() -> None:
     sharing, separate = (
         make_plan(MODEL, DEVICES["mi300x"], 1, replace(WORK, share_prefixes=share)) for share in (True, False)
