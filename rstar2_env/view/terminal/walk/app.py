@@ -68,7 +68,8 @@ class Walk(App[None], inherit_bindings=False):
     def _look(self) -> None:
         """Update the visible screen after changes; other screens update when they become visible."""
         self._seen, changed, listed = self._follower.changes(self._seen)
-        screen = self.screen
+        screens = self.screen_stack  # empty while the program ends
+        screen = screens[-1] if screens else None
         if isinstance(screen, RunScreen) and (
             listed or (changed if not screen.run_name else screen.run_name in changed)
         ):

@@ -328,3 +328,12 @@ def test_a_key_ends_it_from_any_screen(run, cache, key):
         await walker.until(lambda: not walker.app.is_running)
 
     assert walk(act, run, cache=cache).return_code == 0
+
+
+def test_a_look_at_the_runs_while_the_program_ends_finds_no_screen(run, cache):
+    async def act(walker):
+        await walker.press("enter", until="Episode")
+
+    ended = walk(act, run, cache=cache)
+    assert ended.screen_stack == []
+    ended._look()
