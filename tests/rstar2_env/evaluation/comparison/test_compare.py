@@ -183,7 +183,7 @@ class TestCommand:
     def test_it_prints_figures_and_problems_and_draws(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         done = run("compare", *pair, "--report", tmp_path / "deep" / "c.png", columns=80)
         assert done.exit_code == 0, done.output
-        for words in ("pass@1", "+0.250", "3 problems in common, of 4 and 4", "1 of 1 changed problems", "1/4", "4/4"):
+        for words in ("pass@1", "+0.250", "3 problems in common, of 4 and 4", "1 of the 1 problems", "1/4", "4/4"):
             assert words in done.output, words
         assert (tmp_path / "deep" / "c.png").read_bytes().startswith(b"\x89PNG")
 
