@@ -187,6 +187,11 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
     return ctx.problem
 
 
+def takes_problem(score: object) -> bool:
+    """Return whether a component receives the problem if there is one: it needs it, or has a true ``takes_problem``."""
+    return "problem" in getattr(score, "needs", ()) or bool(getattr(score, "takes_problem", False))
+
+
 def needs_of(score: object) -> frozenset[Need]:
     """Return the inputs, such as ``"group"`` or ``"lm"``, that a component needs in addition to the episode.
 

@@ -13,7 +13,17 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, typed_options
 from rstar2_env.core.options.parts import PartSpec, read_part
-from rstar2_env.rewards.base import REWARDS, Need, OnTurns, Reward, RewardContext, RewardJudge, Score, needs_of
+from rstar2_env.rewards.base import (
+    REWARDS,
+    Need,
+    OnTurns,
+    Reward,
+    RewardContext,
+    RewardJudge,
+    Score,
+    needs_of,
+    takes_problem,
+)
 from rstar2_env.rewards.judges import make_reward_judge
 from rstar2_env.rewards.text_function import as_score
 
@@ -55,7 +65,7 @@ class Component:
     @property
     def takes_problem(self) -> bool:
         """Whether the score receives the problem if the environment has a source of problems."""
-        return "problem" in self.needs or bool(getattr(self.score, "takes_problem", False))
+        return takes_problem(self.score)
 
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
         """Return the weighted value; 0 with a closed gate, ``None`` if there is nothing to score.

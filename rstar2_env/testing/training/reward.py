@@ -16,7 +16,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.problems.problem import Problem
-from rstar2_env.rewards.base import RewardContext
+from rstar2_env.rewards.base import RewardContext, takes_problem
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name
@@ -61,7 +61,7 @@ class RewardHarness:
             "group": list(group) if "group" in needs else (),
             "lm": play if "lm" in needs else None,
             "judge": self._judge if "judge" in needs else None,
-            "problem": self.problem if "problem" in needs else None,
+            "problem": self.problem if takes_problem(part) else None,
             "play": play if "play" in needs else None,
         }
 

@@ -15,6 +15,7 @@ from rstar2_env.rewards import Component, RewardContext, make_component
 from rstar2_env.rewards.router import Router
 from rstar2_env.rewards.scoring import RewardScorer
 from rstar2_env.testing import check_reward
+from rstar2_env.testing.training.reward import RewardHarness
 from rstar2_env.wrappers.make import make_env
 
 EPISODE = Episode(
@@ -89,6 +90,9 @@ def test_keywords_alone_get_the_problems_values_if_there_is_a_source_and_do_not_
             RewardScorer([part], lacking={"problem": "no source"}, problem=source).score([replace(EPISODE)], None)
         )
         assert got.pop() == answer
+    case = RewardHarness(lambda: part.score)
+    case.scores([replace(EPISODE)])
+    assert got.pop() == [case.problem.answer], "the check of a component gives it what a run gives it"
 
 
 def test_a_coroutine_is_awaited():
