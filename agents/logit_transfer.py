@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Rule, checked
+from rstar2_env.models.forward import cache_argument
 
 from ._local_model import LocalModel, LocalTurns, local_model
 from .base import AGENTS
@@ -28,6 +29,7 @@ class LogitShift:
 
     def __init__(self, trained: Any, base: Any, strength: float) -> None:
         self._models, self._strength = (trained, base), strength
+        self._arguments = [cache_argument(model) for model in self._models]
         self._caches: list[Any] = [None, None]
         self._read = 0
 
@@ -49,9 +51,9 @@ class LogitShift:
         return shifted
 
     def _logits(self, place: int, input_ids: Any) -> Any:
-        new = input_ids[:, self._read :]
-        out = self._models[place](input_ids=new, past_key_values=self._caches[place], use_cache=True)
-        self._caches[place] = out.past_key_values
+        new, argument = input_ids[:, self._read :], self._arguments[place]
+        out = self._models[place](input_ids=new, use_cache=True, **{argument: self._caches[place]})
+        self._caches[place] = getattr(out, argument)
         return out.logits[:, -1, :]
 
 

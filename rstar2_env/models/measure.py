@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.models.forward import cache_argument
 
 _ROWS, _READ, _WRITTEN, _TRAINED = 16, 256, 12, 512
 
@@ -45,7 +46,7 @@ def measure_model(folder: str | Path) -> ModelSpeed:
     """
     try:
         import torch
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoModelForCausalLM, DynamicCache
     except ImportError as error:
         raise MissingExtraError("train", "Measuring a model") from error
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -67,10 +68,10 @@ def measure_model(folder: str | Path) -> ModelSpeed:
         return time.perf_counter() - began
 
     def write(rows: int, steps: int) -> None:
-        found = model(ids(rows, 8), use_cache=True)
+        cache = {cache_argument(model): DynamicCache(config=model.config)}
+        found = model(ids(rows, 8), use_cache=True, **cache)
         for _ in range(steps):
-            last = found.logits[:, -1:].argmax(-1)
-            found = model(last, past_key_values=found.past_key_values, use_cache=True)
+            found = model(found.logits[:, -1:].argmax(-1), use_cache=True, **cache)
 
     def train() -> None:
         batch = ids(_TRAINED // 256, 256)

@@ -42,12 +42,13 @@ def turns(agent, count=2, seed=3):
     return [agent.act("Say something.", {}) for _ in range(count)]
 
 
-class FixedLogits:
+class FixedLogits(torch.nn.Module):
     def __init__(self, *logits):
+        super().__init__()
         self._logits = torch.tensor([[logits]], dtype=torch.float32)
 
-    def __call__(self, input_ids, **more):
-        return type("Out", (), {"logits": self._logits, "past_key_values": None})
+    def forward(self, input_ids, past_key_values=None, use_cache=None):
+        return type("Out", (), {"logits": self._logits, "past_key_values": past_key_values})
 
 
 class TestTheShift:

@@ -132,6 +132,8 @@ GROUPS = (
     Group("checkers", bridges=("checkers",), extras=(), also=("falsepass>=0.11,<0.12", "bohrin>=0.4,<0.5")),
     Group("verl", bridges=("verl", "verl_formulas"), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
     Group("polgrad", bridges=("polgrad",), extras=(), beside=("polgrad>=0.2.1,<0.3",)),
+    # vLLM, which the other tests need, permits only an older version.
+    Group("transformers", bridges=("newest_transformers",), extras=(), beside=("transformers>=5.24,<6",)),
     # The last version with interactions.
     Group("verl-0.7", bridges=("verl_interactions",), extras=(), beside=("verl>=0.7.1,<0.8", *_VERL)),
 )

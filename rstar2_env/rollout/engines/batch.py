@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from rstar2_env.models.forward import cache_argument
 from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams
 from rstar2_env.rollout.engines.prefix import Key, PrefixPool
 from rstar2_env.rollout.engines.token_sampler import draw_tokens
@@ -124,6 +125,7 @@ class RunningBatch:
     def __init__(self, model: PreTrainedModel, max_prefill_tokens: int, max_tokens: int, finish: Finish) -> None:
         self._model, self._max_prefill_tokens, self.max_tokens = model, max_prefill_tokens, max_tokens
         self._finish = finish
+        self._cache_argument = cache_argument(model)
         self.pool = PrefixPool()
         self.prompt_tokens = self.computed_tokens = self.generated_tokens = 0
         self.preemptions = self.recomputed_tokens = 0

@@ -246,9 +246,9 @@ class PackedBatch(RunningBatch):
             output = self._model(
                 input_ids=torch.tensor([ids], device=device),
                 position_ids=torch.tensor([where], device=device),
-                past_key_values=self._cache.hf,
                 use_cache=True,
                 logits_to_keep=torch.tensor(wanted, dtype=torch.long, device=device),
+                **{self._cache_argument: self._cache.hf},
             )
         for request in newest:
             request.done += 1

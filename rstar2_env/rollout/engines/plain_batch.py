@@ -131,9 +131,9 @@ class PlainBatch(RunningBatch):
             input_ids=ids,
             attention_mask=(columns >= starts[:, None]).long(),
             position_ids=(columns - starts[:, None]).clamp(min=0)[:, width - ids.shape[1] :],
-            past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=1,
+            **{self._cache_argument: self._cache},
         )
         logits: Tensor = output.logits[:, -1].float()
         return logits
