@@ -91,8 +91,8 @@ class LocalOptions(ProviderOptions):
             available layers and warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
         root_folders: Names of folders in the working folder that programs also find at the root: with ``("app",)``,
-            ``/app`` is a link to the folder ``app`` in the working folder, which a program must create. This needs a
-            mount namespace.
+            ``/app`` is a link to the folder ``app`` in the working folder. A program must create this folder. The links
+            need a mount namespace.
         warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
             functions of numpy and sympy, if they are preloaded.
         limits: The limits that most jobs have; child processes that wait for a job already have a file system of this

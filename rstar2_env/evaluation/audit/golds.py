@@ -62,7 +62,7 @@ NUMBERS = ("integers", "decimals")
 
 
 def golds_of(name: str, seed: int) -> tuple[str, ...]:
-    """Return the gold answers of a class in ``CLASSES``, for "integers" and "decimals" with up to ten random ones."""
+    """Return the gold answers of a class in ``CLASSES``; "integers" and "decimals" also get up to ten random ones."""
     chance, fixed = Random(f"{name} {seed}"), CLASSES[name]
     drawn: list[str] = []
     if name == "integers":

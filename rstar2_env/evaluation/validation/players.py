@@ -21,7 +21,7 @@ from rstar2_env.testing.harness import typical_call
 
 NO_ANSWER = "I do not know."
 SKILLS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of turns that the reference player chooses; the remaining turns are random."""
+"""Skills of the mixed players: the share of turns that the reference player chooses; the other turns are random."""
 
 _CANARY = "canary 5f1c"
 _NOISE = ("<answer>", "</answer>", "\\boxed{", "}", "<tool_call>", "```", "{", "so", "thus", "the", "is", "7", "x", "=")

@@ -305,7 +305,7 @@ class Dispatcher:
 
         Args:
             link: The server.
-            why: The reason of the refusal: "full", "stopping", or another, which changes nothing.
+            why: The reason of the refusal: "full" or "stopping"; any other reason has no effect.
             after_s: Seconds of the pause.
         """
         if why == "stopping":

@@ -216,7 +216,7 @@ def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
 
 
 def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
-    """Build a binary search for the loaded number among the leaves; every block returns an action.
+    """Build a binary search that runs the instructions of the range which contains the loaded call number.
 
     The kernel runs every new filter once for each call number; with a linear search, this takes much longer.
     """

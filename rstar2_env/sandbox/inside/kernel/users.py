@@ -27,7 +27,7 @@ USERS_EACH = 512
 _USERS_FROM = 0x7A000000
 """First user id for programs, far from ids that machines assign."""
 _MOST_PROCESSES, _BLOCKS, _LEAST_BLOCKS = 1 << 22, 64, 8
-"""Upper bound of process ids in Linux, and the largest and smallest number of blocks to choose from in a container."""
+"""Upper bound of process ids in Linux; largest and smallest number of blocks of user ids in a container."""
 _TRIED_LIMIT = 4
 
 

@@ -323,7 +323,7 @@ class Child:
             self.ending, self._due_from = True, now
 
     def is_overdue(self, now: float, timeout_s: float) -> bool:
-        """Whether the child has needed more than ``timeout_s`` seconds to become ready or, once ordered, to end."""
+        """Whether the child takes more than ``timeout_s`` seconds to become ready, or to end after an order to end."""
         return self._due_from > 0 and now - self._due_from > timeout_s
 
     def end(self, reply: OrderReply, now: float) -> None:
