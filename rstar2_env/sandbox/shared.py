@@ -210,7 +210,7 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
-    """Drop one handle. After the last, end a busy sandbox, or keep an idle one; at most ``KEEP_MOST`` are kept."""
+    """Drop a handle. After the last one, the sandbox is ended if busy, else kept; at most ``KEEP_MOST`` are kept."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:

@@ -397,7 +397,7 @@ def changed_cells(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """Return the facts that the tables do not show, one sentence each."""
+    """Return the facts about a comparison that the tables of figures and of problems omit, one sentence each."""
     a, b = comparison.baseline, comparison.other
     found = [f"{comparison.problems} problems in common, of {a.problems} and {b.problems}."]
     if comparison.other_gold:

@@ -150,7 +150,7 @@ def _connected_pairs() -> list[Instruction]:
 
 
 def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
-    """Build instructions that return ``action`` if the loaded number is in ``numbers``, and otherwise fall through."""
+    """Build instructions that return ``action`` if the loaded call number is in ``numbers``, and otherwise continue."""
     return [step for number in numbers for step in ((_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, action))]
 
 
@@ -262,7 +262,7 @@ def _without(bits: int) -> list[Instruction]:
 
 
 def _keep_core_limit() -> list[Instruction]:
-    """Let prlimit64 read but not set the core-dump limit, since a core dump could be written outside of the sandbox."""
+    """Let prlimit64 read, but not set, the core-dump limit: a core dump could be written outside of the sandbox."""
     return [
         (_LOAD, 0, 0, _AT_SECOND),
         (_JUMP_EQUAL, 1, 0, _RLIMIT_CORE),

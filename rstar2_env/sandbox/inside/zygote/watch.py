@@ -99,7 +99,7 @@ class _TreeSum:
         self._found: dict[int, dict[int | str, int]] = {}
 
     def total(self, tree: Iterable[int]) -> int:
-        """Return the process tree's total use of the resource, over the processes read so far in the current round."""
+        """Return the process tree's total use of the resource, over the processes that this pass has read so far."""
         until = time.monotonic() + _BUDGET_S
         missing = [pid for pid in tree if pid not in self._found]
         for at, pid in enumerate(missing):
