@@ -144,7 +144,7 @@ def place_of(error: BaseException) -> str:
 
 
 def fault_of(error: BaseException) -> str:
-    """Describe an error of the target's setup: class, message and place; only the message for this package's errors."""
+    """Describe an error of a target's setup: class, message and place; for this package's errors, only the message."""
     if any(base.__name__ == "Rstar2Error" for base in type(error).__mro__):
         return str(error)[:500]
     return f"{type(error).__name__}: {error}"[:500] + place_of(error)

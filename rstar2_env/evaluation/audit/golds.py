@@ -134,7 +134,7 @@ def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[
 
 
 def hedges(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """Yield (cause, text) for texts that state both answers ``first`` and ``second``; the cause names the form."""
+    """Yield (cause, text) for texts that state both answers ``first`` and ``second``; the cause names a text's form."""
     yield "two answers, joined by or", f"{first} or {second}"
     yield "two answers, with a comma", f"{first}, {second}"
     yield "two answers, side by side", f"{first} {second}"

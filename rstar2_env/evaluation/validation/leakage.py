@@ -24,11 +24,11 @@ from rstar2_env.testing.harness import canonical
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
 """Description of a rule, the number of episodes in which it gives the gold answer, and these episodes."""
 _BEFORE = 12
-"""Number of characters before the gold answer that form a rule for texts."""
+"""Number of characters before a gold answer that are tried as a rule, "the answer follows these characters"."""
 _LEAST = 3
-"""Minimum number of episodes in which a rule must give the gold answer."""
+"""Minimum number of episodes in which a rule (certain words, or a key of ``info``) must give the gold answer."""
 _SURE = 0.9
-"""Minimum share of a rule's episodes in which the rule gives the gold answer."""
+"""Minimum share of the episodes with a rule's words or key in which the rule must give the gold answer."""
 
 
 @check(

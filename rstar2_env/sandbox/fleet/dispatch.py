@@ -377,7 +377,7 @@ class Dispatcher:
     # Bookkeeping
 
     def _finish(self, call: FleetCall) -> None:
-        """After the outcome of a call, queue the next cell of its session, if there is one."""
+        """After the outcome of a call, queue the next call of its session, if there is one."""
         if (following := self.homes.leave(call)) is not None:
             self._queue_up(following)
 

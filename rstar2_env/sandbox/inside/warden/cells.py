@@ -28,7 +28,7 @@ _HALT_AFTER_S = 0.1
 """Seconds without a cell after which a session's processes are halted; cells in quick succession cause no halt."""
 _END = b'{"done": '
 _GRACE_S = 1.0
-"""Seconds within which a cell must stop after an interrupt; otherwise, its session is ended."""
+"""Seconds within which a cell (call of a session) must stop after an interrupt; otherwise, its session is ended."""
 _EXCEEDED = {
     "memory": "it exceeded its memory limit.",
     "processes": "it exceeded its limit on processes and threads.",
@@ -66,7 +66,7 @@ class Cells:
         self.sessions = Sessions(self.options, self.loop, self.queue, self.pool.discard)
 
     def begin(self, child: Child, call: Call) -> None:
-        """Prepare a cell, before it is sent to its session's process, which may be new."""
+        """Prepare a cell (call of a session), before it is sent to its session's process, which may be new."""
         session = call.session
         assert session is not None
         if session.child is None:
@@ -227,7 +227,7 @@ class Cells:
         self.sessions.lose_process(session, why, "replaced" if child.broken else "died")
 
     def _keep_time(self, session: Session, deadline: float) -> None:
-        """Schedule the check of a cell's deadline, with one timer for many short cells."""
+        """Schedule the check of a cell's deadline, with one timer for many short cells (calls) of the session."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
             self.loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)
