@@ -32,7 +32,7 @@ class Homes:
         self._next = 0
 
     def enter(self, call: FleetCall) -> bool:
-        """Add a call to its session; return whether it can be sent now, without waiting for earlier cells."""
+        """Add a call to its session; return whether it can be sent now or must wait for the session's earlier calls."""
         assert call.session is not None  # the caller passes cells only
         home = self._homes.get(call.session)
         if home is None:

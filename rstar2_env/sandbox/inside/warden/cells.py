@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .pool import ChildPool
 
 _HALT_AFTER_S = 0.1
-"""Seconds without a cell after which a session's processes are halted; cells in quick succession cause no halt."""
+"""Seconds without a cell (call) after which a session's processes are halted; shorter pauses cause no halt."""
 _END = b'{"done": '
 _GRACE_S = 1.0
 """Seconds within which a cell (call of a session) must stop after an interrupt; otherwise, its session is ended."""
@@ -94,7 +94,7 @@ class Cells:
             self.sessions.note_end(name, "The sandbox was restarted, and the earlier session was lost.")
 
     def is_end(self, child: Child, message: bytes) -> bool:
-        """Whether a message claims to report the end of the current cell; ``finish`` detects a forged one."""
+        """Whether a message claims to report the end of the current cell (call); ``finish`` detects forged messages."""
         return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
