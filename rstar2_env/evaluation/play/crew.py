@@ -93,7 +93,7 @@ def drive(
         count: Number of tasks.
         take: Called in the calling thread with every played episode.
         stop: Once a stop is requested, no further task begins.
-        scores: Scores the episodes before ``take`` is called; ``None`` leaves the environment's reward alone.
+        scores: Scores the episodes before ``take`` is called; ``None`` adds no scores.
 
     Raises:
         BaseException: The first error of a thread of the crew, or of ``take``.

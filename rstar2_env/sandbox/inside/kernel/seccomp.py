@@ -3,7 +3,7 @@
 The calls in the allow-lists of ``syscalls`` and ``commands`` are allowed; all others are refused. ``clone`` only
 creates threads and child processes, ``clone3`` returns ENOSYS (with EPERM, the C library could not create threads),
 sockets can only be made as connected pairs, memory is shared only through files, and the limit on core dumps cannot be
-changed. Not covered: files and memory (other layers).
+changed. Not covered: access to files, and the amount of memory, which other layers limit.
 """
 
 from __future__ import annotations
