@@ -99,8 +99,8 @@ class LocalOptions(ProviderOptions):
             ``file_mb``.
         without: Isolation layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
-        stall_timeout_s: Seconds after which the warden (the process that supervises programs) is replaced, if it or a
-            process from which programs are forked does not respond.
+        stall_timeout_s: Seconds after which the warden (the process that supervises programs) is replaced, if the
+            warden, or a process from which programs are forked, does not respond.
         max_sessions: Largest number of sessions; beyond it, the least recently used idle session is ended.
         session_timeout_s: Seconds after which an idle session is ended.
         session_memory_mb: Largest sum of all sessions' memory limits, in MiB; with ``None``, only ``max_sessions``

@@ -50,7 +50,7 @@ class Call:
         parent: Parent process whose child should run the job.
         line: Key of the call's queue in the backlog: its parent, or ``None`` if its session already has a process.
         order: Position in the order of arrival (see ``backlog``).
-        child: The child process that runs the job; ``None`` until it is sent to one.
+        child: The child process that runs the job; ``None`` until the job is sent to a child.
         session: Session of the call, or ``None``.
         state: State of the session that the outcome will report (``Outcome.session``).
         note: Note about the session that the outcome will report (``Outcome.session_note``), or ``None``.
