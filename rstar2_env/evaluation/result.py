@@ -123,7 +123,7 @@ class EvalResult:
         return html_table(self.title, list(self.rows().items()))
 
     def plot(self) -> Plot:
-        """Plot the shares with their intervals, and pass@k; a notebook shows the picture, ``save`` writes it.
+        """Plot the figures that are shares, with intervals, and pass@k; a notebook shows the plot, ``save`` writes it.
 
         Raises:
             MissingExtraError: matplotlib is not installed.

@@ -90,7 +90,7 @@ def evaluate(
 
     Raises:
         ConfigurationError: An option is unknown; the options contradict each other; ``episodes`` is missing although
-            the source is unlimited; or the player cannot meet a need of a score.
+            the source is unlimited; or the player cannot provide an input that a score needs.
         UnknownNameError: An option names something that does not exist: an agent, an engine, a source of problems, ...
         Exception: An error that the agent or the environment raised, with a note on the problem; ``out`` keeps the
             episodes played so far.

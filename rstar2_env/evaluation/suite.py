@@ -213,7 +213,7 @@ def _check_set(name: str, options: Mapping[str, Any], resumed: str | os.PathLike
     Args:
         name: Name of the set.
         options: Options of the set.
-        resumed: File or folder of its earlier episodes; ``None`` if it does not resume.
+        resumed: File or folder of the set's earlier episodes; ``None`` if the set is not resumed.
     """
     env = options.get("env")
     if env is None:

@@ -277,7 +277,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Wait for the end of the daemon that the program started; return whether it ended within ``_DEATH_S`` seconds."""
+    """Wait for the process whose name the program printed; return whether it ends within ``_DEATH_S`` seconds."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

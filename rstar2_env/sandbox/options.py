@@ -91,16 +91,16 @@ class LocalOptions(ProviderOptions):
             available layers and warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
         root_folders: Names of folders in the working folder that programs also find at the root: with ``("app",)``,
-            ``/app`` is a link to the folder ``app`` in the working folder, which a program must create. This needs a
-            mount namespace.
+            ``/app`` is a link to the folder ``app`` in the working folder. A program must create this folder. The links
+            need a mount namespace.
         warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
             functions of numpy and sympy, if they are preloaded.
         limits: The limits that most jobs have; child processes that wait for a job already have a file system of this
             ``file_mb``.
         without: Isolation layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
-        stall_timeout_s: Seconds after which the warden (the process that supervises programs) is replaced, if it or a
-            process from which programs are forked does not respond.
+        stall_timeout_s: Seconds after which the warden (the process that supervises programs) is replaced, if the
+            warden, or a process from which programs are forked, does not respond.
         max_sessions: Largest number of sessions; beyond it, the least recently used idle session is ended.
         session_timeout_s: Seconds after which an idle session is ended.
         session_memory_mb: Largest sum of all sessions' memory limits, in MiB; with ``None``, only ``max_sessions``

@@ -21,7 +21,7 @@ class SessionNames:
         return name in self._names
 
     def note(self, name: str, state: str) -> None:
-        """Add the session, or remove it if its state (``Outcome.session``) is "ended"."""
+        """Add the session ``name``, or remove it if its state after a call (``Outcome.session``) is "ended"."""
         if state == "ended":
             self.forget(name)
             return

@@ -210,7 +210,7 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
-    """Drop one handle. After the last, end a busy sandbox, or keep an idle one; at most ``KEEP_MOST`` are kept."""
+    """Drop a handle. After the last one, the sandbox is ended if busy, else kept; at most ``KEEP_MOST`` are kept."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:
@@ -304,7 +304,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    """Replace locks that another thread may have held at the fork, and drop the entries of the parent."""
+    """Replace locks that another thread may have held at the fork, and drop the entries of the parent process."""
     global _guard, _exiting
     _guard, _exiting = threading.RLock(), False
     _ending.clear()

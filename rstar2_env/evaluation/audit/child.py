@@ -1,10 +1,11 @@
 """The process that runs the audited code: ``python child.py REPLIES_FD``, which ``GraderProcess`` starts.
 
-It executes the setup of a target, which defines ``grade(gold, answer, question)``, and answers requests. Requests are
-lines of JSON on standard input; the reply to each grade is a line of JSON on the descriptor ``REPLIES_FD``. The target
-cannot access these two descriptors: its standard input is empty, and its output is discarded. With ``trace``, the child
-also reports the files and variables that the target reads. Only the standard library is imported here, so that the
-target runs in a plain interpreter.
+It executes a target's setup, Python source that defines ``grade(gold, answer, question)``, and answers requests.
+Requests are lines of JSON on standard input; the reply to each grade is a line of JSON on the descriptor
+``REPLIES_FD``. The target cannot access these two descriptors: its standard input is empty, and its output is
+discarded. If the request with the setup has a true ``trace``, the child records the files and variables that the target
+reads, and reports them when asked. Only the standard library is imported here, so that the target runs in a plain
+interpreter.
 
 Not covered: isolation. The target runs with the rights of the user.
 """
@@ -143,7 +144,7 @@ def place_of(error: BaseException) -> str:
 
 
 def fault_of(error: BaseException) -> str:
-    """Describe an error of the target's setup: class, message and place; only the message for this package's errors."""
+    """Describe an error of a target's setup: class, message and place; for this package's errors, only the message."""
     if any(base.__name__ == "Rstar2Error" for base in type(error).__mro__):
         return str(error)[:500]
     return f"{type(error).__name__}: {error}"[:500] + place_of(error)

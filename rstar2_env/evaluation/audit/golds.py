@@ -62,7 +62,7 @@ NUMBERS = ("integers", "decimals")
 
 
 def golds_of(name: str, seed: int) -> tuple[str, ...]:
-    """Return the gold answers of a class in ``CLASSES``, for "integers" and "decimals" with up to ten random ones."""
+    """Return the gold answers of a class in ``CLASSES``; "integers" and "decimals" also get up to ten random ones."""
     chance, fixed = Random(f"{name} {seed}"), CLASSES[name]
     drawn: list[str] = []
     if name == "integers":
@@ -134,7 +134,7 @@ def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[
 
 
 def hedges(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """Yield (cause, text) for texts that state both answers ``first`` and ``second``; the cause names the form."""
+    """Yield (cause, text) for texts that state both answers ``first`` and ``second``; the cause names a text's form."""
     yield "two answers, joined by or", f"{first} or {second}"
     yield "two answers, with a comma", f"{first}, {second}"
     yield "two answers, side by side", f"{first} {second}"

@@ -1,8 +1,9 @@
 """Compare two or more evaluations, paired by problem: differences with intervals and p-values.
 
-Covered: for the problems that both runs played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``;
-the curves of pass@k and the k at which they cross; the problems whose share of right samples changed. Not covered:
-corrections of p-values if many runs are compared; the picture (``rstar2_env.evaluation.comparison.picture``).
+The first evaluation is the baseline, with which each other one is compared. Covered: for the problems that a run and
+the baseline both played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``; the curves of pass@k and
+the k at which they cross; the problems whose share of right samples changed. Not covered: corrections of p-values if
+many runs are compared; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ HEADINGS = ("", "base", "other", "diff", "95 %", "p")
 CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")
 
 _ENOUGH = 0.9
-"""A value of k is used if at least this share of the problems has k samples in both runs."""
+"""A value of k is used if at least this share of the problems has k samples in both compared runs."""
 _POINTS = 40
 """Maximum number of points of a curve."""
 
@@ -396,7 +397,7 @@ def changed_cells(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """Return the facts that the tables do not show, one sentence each."""
+    """Return the facts about a comparison that the tables of figures and of problems omit, one sentence each."""
     a, b = comparison.baseline, comparison.other
     found = [f"{comparison.problems} problems in common, of {a.problems} and {b.problems}."]
     if comparison.other_gold:

@@ -64,7 +64,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def avg_at_k(n: int, correct: int, k: int) -> float:
-    """Expected share of right samples among k, from n samples of a problem.
+    """Expected share of right samples among k samples, from n samples of a problem.
 
     The result is ``correct / n`` for every k.
 
@@ -152,17 +152,17 @@ def bootstrap_shares(
 ) -> list[Interval]:
     """Ratios of two sums over problems, such as errors over calls, with percentile intervals of the bootstrap.
 
-    All figures use the same draws of problems.
+    All ratios use the same draws of problems.
 
     Args:
-        over: Numerators, of shape (problems, figures).
-        under: Denominators, of the same shape, none below 0; 0 leaves a problem out of a figure.
+        over: Numerators, of shape (problems, ratios).
+        under: Denominators, of the same shape, none below 0; 0 leaves a problem out of a ratio.
         seed: Seed of the draws.
         resamples: Number of draws.
         level: Level of the intervals, between 0 and 1.
 
     Returns:
-        One interval per figure.
+        One interval per ratio.
 
     Raises:
         ConfigurationError: The shapes differ, the arrays do not have two dimensions, or an option is out of its range.

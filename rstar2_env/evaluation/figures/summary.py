@@ -66,7 +66,7 @@ class Summary:
         turns: Mean number of turns.
         broken_formats: Share of episodes that do not mark exactly one answer.
         code_share: Share of episodes with a tool call.
-        code_share_correct: Share of the correct episodes that have a call.
+        code_share_correct: Share of the correct episodes that have a tool call.
         tokens: Mean number of tokens that the policy wrote, over episodes for which it is known.
         repetition: Mean share of an episode's four-word sequences that repeat an earlier one.
         truncated: Share of episodes that exhausted a budget of turns, tokens or time.

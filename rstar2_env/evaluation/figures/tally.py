@@ -143,7 +143,7 @@ class EpisodeTally:
 
     Attributes:
         problems: The counts of each problem, by its id, or by the number of its start if it has no id.
-        lost: Keys of problems with at least one episode that does not count.
+        lost: Keys in ``problems`` of the problems with at least one episode that does not count.
         statuses: Number of calls by status, over the episodes that count.
         statuses_correct: Number of calls by status, over correct episodes.
         injected: Number of faults that a wrapper injected, by status.

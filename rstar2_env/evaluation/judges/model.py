@@ -1,8 +1,8 @@
 """``model``: a language model judges the chain several times; a rule, by default the majority, decides.
 
-Wen et al. (arXiv 2506.14245) ask the verifier several times and report three ways to decide: any, the majority, all.
-The chain is sent as data between random delimiters that the policy cannot know. Not covered: a server for the model,
-and verdicts on single steps.
+Wen et al. (arXiv 2506.14245) ask the judging model several times and report three rules: any, the majority, all. The
+chain is sent as data between random delimiters that the policy cannot know. Not covered: a server for the model, and
+verdicts on single steps.
 """
 
 from __future__ import annotations

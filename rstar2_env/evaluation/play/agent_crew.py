@@ -48,7 +48,7 @@ class AgentCrew:
         env: The first worker's environment.
         record: The agent's name and options, except options that do not affect its turns.
         determinism: Sentence that states whether the same seeds give the same episodes.
-        lacking: The needs of reward components that an agent cannot meet, mapped to the reasons; see ``Crew``.
+        lacking: Inputs that reward components can need (``Need``) but an agent cannot provide, mapped to the reasons.
 
     Raises:
         ConfigurationError: The options do not fit.

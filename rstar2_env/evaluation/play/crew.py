@@ -47,8 +47,8 @@ class Crew(Protocol):
         env: An environment to read specifications from; it must not be played.
         record: The player as JSON values (``agent`` is its name); a resumed evaluation must have the same record.
         determinism: Sentence that states whether the same seeds give the same episodes.
-        lacking: The needs of reward components that this player cannot meet, mapped to the reasons; passed to
-            ``check_needs``.
+        lacking: Inputs that reward components can need (``Need``) but this player cannot provide, mapped to the
+            reasons; passed to ``check_needs``.
     """
 
     env: gym.Env[str, str]
@@ -93,7 +93,7 @@ def drive(
         count: Number of tasks.
         take: Called in the calling thread with every played episode.
         stop: Once a stop is requested, no further task begins.
-        scores: Scores the episodes before ``take`` is called; ``None`` leaves the environment's reward alone.
+        scores: Scores the episodes before ``take`` is called; ``None`` adds no scores.
 
     Raises:
         BaseException: The first error of a thread of the crew, or of ``take``.

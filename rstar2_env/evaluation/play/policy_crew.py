@@ -191,8 +191,8 @@ class PolicyCrew:
         env: An environment to read specifications from.
         record: The model, the engine, and the options of sampling.
         determinism: Sentence that states whether the engine gives the same tokens for the same seeds.
-        lacking: The needs of reward components that the engine cannot meet, mapped to the reasons: ``lm``, if it does
-            not compute log-probabilities of given tokens.
+        lacking: Inputs that reward components can need (``Need``) but the engine cannot provide, mapped to the reasons:
+            ``lm`` if the engine does not compute log-probabilities of given tokens, else none.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class PolicyCrew:
         return PlayedEpisode(task, episode, seconds, chain)
 
     def _check(self, episode: Episode) -> None:
-        """Count an episode that ended; raise ``NothingPlayedError`` if the first ``_ENOUGH_FAILED`` all failed."""
+        """Count an ended episode; raise ``NothingPlayedError`` if the first ``_ENOUGH_FAILED`` episodes failed."""
         self._ended += 1
         self._failed += episode.failed
         if self._ended == self._failed == _ENOUGH_FAILED:

@@ -37,7 +37,7 @@ NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
     "which an agent does not have: evaluate a model, whose engine provides them, or omit the score.",
 )
-"""Needs of reward components that an evaluation of an agent cannot meet, mapped to the reason."""
+"""Inputs that reward components can need but an evaluation of an agent cannot provide, mapped to the reasons."""
 
 
 def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) -> list[Component]:
@@ -48,8 +48,8 @@ def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) ->
         limit: Token budget of a model's episode, passed to components that take a limit; ``None`` if an agent plays.
 
     Raises:
-        ConfigurationError: ``written`` is neither a list nor a text, an option is invalid, or the player cannot meet a
-            need of a component.
+        ConfigurationError: ``written`` is neither a list nor a text, an option is invalid, or the player cannot provide
+            an input that a component needs.
         UnknownNameError: A name is not the name of a component.
     """
     listed = split_parts(written) if isinstance(written, str) else written
@@ -81,14 +81,14 @@ class EpisodeScores:
         components: The reward components that score the episodes.
         samples: Number of episodes of each start (a problem and a seed).
         source: Source of the problems; ``None`` if the environment chooses.
-        lacking: Needs that the player cannot meet, as ``check_needs`` takes them.
+        lacking: Inputs that components can need but the player cannot provide, as ``check_needs`` takes them.
 
     Attributes:
         together: Number of samples of a start that are scored together, and that a resumed evaluation keeps together; 1
             if each episode is scored alone.
 
     Raises:
-        ConfigurationError: This evaluation cannot meet a need of a component; see ``RewardScorer``.
+        ConfigurationError: This evaluation cannot provide an input that a component needs; see ``RewardScorer``.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Reverify: grade the stored answers of a run again, with any verifier, and report the changed verdicts.
 
 Covered: answers that are compared with a gold answer. Not covered: environments that grade in another way (puzzles,
-games), whose episodes have no gold answer and are left out; how an answer is extracted from its turn.
+games), since their episodes have no gold answer and are left out; how an answer is extracted from its turn.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Check whether an environment is fit to train on: its problems and its contract, or checks in four levels.
+"""Check whether an environment is fit to train on: check each of its problems, or perform checks of four levels.
 
-    validate("rstar2/MathTool-v0", problems="train.jsonl")    # every problem, four ways: ``Validation``
+    validate("rstar2/MathTool-v0", problems="train.jsonl")    # four checks of every problem: ``Validation``
     validate("rstar2/MathTool-v0", level=4)                   # levels 1 to 4 of OpenEnv's RFC 008: ``Report``
 
 Covered: see ``problems`` and ``levels``, and docs/validation.md. Not covered: the results of a particular model.

@@ -22,7 +22,7 @@ from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers
 
 PLAYS = 16
-"""Default number of episodes of each player."""
+"""Default number of episodes that each scripted player plays for the checks of a level."""
 
 
 class ValidationKeywords(TypedDict, total=False):

@@ -1,10 +1,11 @@
 """Level 3, ``no_solution_leakage``: whether any text or info before the end reveals the gold answer.
 
-There are two searches. First, if the environment accepts a given problem, a problem with a marker as its gold answer is
-played: the marker must not appear anywhere. Second, the environment's own episodes are searched for a **fixed rule**:
-words after which the gold answer nearly always appears, or a key of ``info`` that nearly always holds it. An answer
-that appears in a question by chance, or among several options, is not a leak, because no fixed rule finds it. Not
-covered: programs that search the sandbox (``containment.oracle_containment``), and rules that compute something.
+There are two searches. First, if the environment accepts a given problem, a problem is played whose gold answer is a
+marker, a number that no text has by chance: it must not appear anywhere. Second, the environment's own episodes are
+searched for a **fixed rule**: words after which the gold answer nearly always appears, or a key of ``info`` that nearly
+always holds it. An answer that appears in a question by chance, or among several options, is not a leak, because no
+fixed rule finds it. Not covered: programs that search the sandbox (``containment.oracle_containment``), and rules that
+compute something.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from rstar2_env.testing.harness import canonical
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
 """Description of a rule, the number of episodes in which it gives the gold answer, and these episodes."""
 _BEFORE = 12
-"""Number of characters before the gold answer that form a rule for texts."""
+"""Number of characters before a gold answer that are tried as a rule, "the answer follows these characters"."""
 _LEAST = 3
-"""Minimum number of episodes in which a rule must give the gold answer."""
+"""Minimum number of episodes in which a rule (certain words, or a key of ``info``) must give the gold answer."""
 _SURE = 0.9
-"""Minimum share of a rule's episodes in which the rule gives the gold answer."""
+"""Minimum share of the episodes with a rule's words or key in which the rule must give the gold answer."""
 
 
 @check(
@@ -84,8 +85,8 @@ def _before_the_end(played: BenchEpisode) -> Sequence[Any]:
 def _rule_of_text(bench: Bench, episodes: Sequence[BenchEpisode]) -> Leak | None:
     """Find words after which the gold answer nearly always appears, so that a player could copy it from there.
 
-    In a game, a player that always copies the text after these words must also win about as often as the oracle.
-    Return ``None`` if there are no such words.
+    In a game, a player that always copies the text after these words must also win about as often as the reference
+    player (``oracle``). Return ``None`` if there are no such words.
     """
     # A mixture of environments has a reference player of its own, whichever environment its episode comes from.
     games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None

@@ -21,7 +21,7 @@ from rstar2_env.testing.harness import typical_call
 
 NO_ANSWER = "I do not know."
 SKILLS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of turns that the reference player chooses; the remaining turns are random."""
+"""Skills of the mixed players: the share of turns that the reference player chooses; the other turns are random."""
 
 _CANARY = "canary 5f1c"
 _NOISE = ("<answer>", "</answer>", "\\boxed{", "}", "<tool_call>", "```", "{", "so", "thus", "the", "is", "7", "x", "=")
@@ -89,7 +89,7 @@ def skilled(skill: float) -> ScriptedPlayer:
 
 
 def wrong(env: TextEnv, gold: str) -> str:
-    """Return a wrong answer: another value if the environment compares with a gold answer, else ``(GOLD)+1``."""
+    """Return a wrong answer: a changed ``gold`` if the environment compares with a gold answer, else ``({gold})+1``."""
     one_answer = isinstance(getattr(playing(env), "grader", None), GoldGrader)
     return changed_answer(gold) if one_answer else f"({gold})+1"
 

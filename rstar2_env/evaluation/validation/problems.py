@@ -200,7 +200,7 @@ def validate_problems(
 
 
 def _named(make: Callable[[], gym.Env[str, str]], name: str) -> Callable[[], gym.Env[str, str]]:
-    """Give a function the name of the environment, which messages show, and return the function."""
+    """Set a function's name to the environment's name, so that messages show that name; return the function."""
 
     def environment() -> gym.Env[str, str]:
         return make()

@@ -24,7 +24,7 @@ from rstar2_env.testing.env_checks import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, write_call
 
 _PLAYERS = ("guesser", "noise", "prober")
-"""Players of this level's episodes; none needs an answer."""
+"""Players of this level's episodes; none of them needs the gold answer."""
 _FEW = 6
 
 
@@ -315,10 +315,9 @@ def _many_problems(env: TextEnv) -> bool:
 def _interleaved(
     bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
 ) -> BenchEpisode:
-    """Play the episode ``played`` again in ``env``, and use another instance before each of its turns.
+    """Play the episode ``played`` again in ``env``, and use the instance ``beside`` before each of its turns.
 
-    Each time, the instance ``beside`` is reset to the start of the episode ``other``, and plays that episode's first
-    turn.
+    Each time, ``beside`` is reset to the start of the episode ``other``, and plays that episode's first turn.
     """
 
     def player(view: Any) -> str:

@@ -107,7 +107,7 @@ def variance_bound(bench: Bench) -> CheckFinding:
     remedy="Raise the difficulty; compare every score with the random baseline.",
 )
 def headroom(bench: Bench) -> CheckFinding:
-    """Check that a random player leaves room to learn (OpenEnv RFC 008). RFC 008 measures it with a model."""
+    """Check that a random player's reward leaves room to learn; RFC 008 of OpenEnv measures this with a model."""
     episodes = bench.episodes("guesser", PLAYERS["guesser"])
     floor = mean(episodes)
     return CheckFinding(
@@ -121,7 +121,7 @@ def headroom(bench: Bench) -> CheckFinding:
     remedy="Give different rewards to better and worse episodes; a constant reward gives no advantage to train on.",
 )
 def training_signal(bench: Bench) -> CheckFinding:
-    """Check that rewards differ within groups that start from the same state (advisory in OpenEnv's RFC 008)."""
+    """Check that rewards differ within groups of episodes with the same start (advisory in OpenEnv's RFC 008)."""
     need_oracle(bench)
     player = skilled(0.5)
     groups = [

@@ -305,7 +305,7 @@ class Dispatcher:
 
         Args:
             link: The server.
-            why: The reason of the refusal: "full", "stopping", or another, which changes nothing.
+            why: The reason of the refusal: "full" or "stopping"; any other reason has no effect.
             after_s: Seconds of the pause.
         """
         if why == "stopping":
@@ -377,7 +377,7 @@ class Dispatcher:
     # Bookkeeping
 
     def _finish(self, call: FleetCall) -> None:
-        """After the outcome of a call, queue the next cell of its session, if there is one."""
+        """After the outcome of a call, queue the next call of its session, if there is one."""
         if (following := self.homes.leave(call)) is not None:
             self._queue_up(following)
 

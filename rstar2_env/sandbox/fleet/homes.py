@@ -32,7 +32,7 @@ class Homes:
         self._next = 0
 
     def enter(self, call: FleetCall) -> bool:
-        """Add a call to its session; return whether it can be sent now, without waiting for earlier cells."""
+        """Add a call to its session; return whether it can be sent now or must wait for the session's earlier calls."""
         assert call.session is not None  # the caller passes cells only
         home = self._homes.get(call.session)
         if home is None:
@@ -48,7 +48,7 @@ class Homes:
         return True
 
     def leave(self, call: FleetCall) -> FleetCall | None:
-        """Remove a call that has its outcome from its session; return the session's next cell, if there is one."""
+        """Remove a call that has its outcome from its session; return the session's next call, if there is one."""
         home = call.home
         if home is None or home.current is not call:
             return None
@@ -73,32 +73,32 @@ class Homes:
         home.boot = link.boot
 
     def unsettle(self, home: Home) -> None:
-        """Free a session from its server if no cell has run there, so that any server can run the first cell."""
+        """Free a session from its server if no call of it has run there, so that any server can run the first one."""
         if not home.opened:
             self._put(home, None)
 
     def move(self, home: Home, why: str) -> None:
-        """Detach a session from a lost server: its next cell starts a new session on any server."""
+        """Detach a session from a lost server: its next call starts a new session on any server."""
         if home.opened:
             home.moved = why
         self._put(home, None)
         home.opened, home.wire = False, self._name()
 
     def reset(self, home: Home) -> None:
-        """Drop a session after an outcome reported its loss; its next cell starts a new session."""
+        """Drop a session after an outcome reported its loss; its next call starts a new session."""
         if home.link is not None and not home.link.gone:
             self._end(home.link, home.wire)
         self.move(home, "")
         home.moved = None
 
     def restart(self, home: Home) -> None:
-        """Allow a failed first cell to run again on any server; keep the note about the loss of an earlier session."""
+        """Let a session's failed first call run again on any server; keep the note that an earlier session was lost."""
         moved = home.moved
         self.reset(home)
         home.moved = moved
 
     def report(self, home: Home, outcome: Outcome) -> Outcome:
-        """Return the outcome of a cell, with a note added if an earlier session was lost."""
+        """Return the outcome of a session's call, with a note added if an earlier session of that name was lost."""
         home.opened = outcome.session is not None and outcome.session != "ended"
         if outcome.session is None or home.moved is None:
             return outcome

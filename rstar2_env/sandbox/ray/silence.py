@@ -84,7 +84,7 @@ class _OtherProcess:
         self._task = asyncio.create_task(self._ask(where))
 
     def shows_stuck(self) -> bool:
-        """Whether the actor, still silent, had twice the time that the other process needed, or ``longest_s`` seconds.
+        """Whether the actor has been silent for twice the time that the other process needed, or ``longest_s`` seconds.
 
         The time counts from the creation of this object.
         """

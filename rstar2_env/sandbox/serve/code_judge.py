@@ -2,8 +2,8 @@
 
 The paths are ``/run`` and ``/judge``, each also with ``/batch`` and ``/long-batch`` appended, ``/ping`` and
 ``/status``. Covered: the fields of requests and results and the values of ``reason``, for Python. Not covered: other
-languages (``invalid_input``), and truncation of stdout, which is returned completely. docs/code-judge.md lists the
-differences.
+languages (their ``reason`` is ``invalid_input``), and truncation of stdout, which is returned completely.
+docs/code-judge.md lists the differences.
 """
 
 from __future__ import annotations

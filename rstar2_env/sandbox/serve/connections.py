@@ -1,7 +1,7 @@
 """Limits on the connections of the server: their number, and the time that a request's header may take.
 
-If there are too many, the oldest connection without a complete request is closed, so that clients that send requests
-slowly or not at all do not block other clients.
+If there are too many connections, the oldest one without a complete request is closed, so that clients that send
+requests slowly or not at all do not block other clients.
 
 Covered: HTTP/1.1 with h11, even if other protocols are installed; uvicorn limits an unfinished header to 64 KiB.
 Not covered: a client that sends its body slowly, which blocks only its own connection.

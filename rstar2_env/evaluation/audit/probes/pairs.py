@@ -28,7 +28,7 @@ _PARTNERS = 3
 
 @dataclass(slots=True)
 class PairTally:
-    """Counts of the graded pairs and of the wrongly graded ones, by kind of spelling or mistake, with examples."""
+    """Counts of graded and of wrongly graded pairs (gold answer, answer), by cause, with examples."""
 
     causes: dict[tuple[bool, str], CauseRow] = field(default_factory=dict)
     examples: dict[tuple[bool, str], list[tuple[AuditCall, ...]]] = field(default_factory=lambda: defaultdict(list))

@@ -1,9 +1,9 @@
 """Probe that plants files: it writes files that the grader reads, with contents that could mean success.
 
-An agent could write the same files. They are the files that the target opens, examines, imports or runs, and new
-entries of the folders that it lists. In files that the target wrote itself, 0 is exchanged with 1, and true with false.
-A finding is a verdict that changes without an exception. Existing files of the user are never changed, and files that
-the audit creates outside its folder are removed again.
+An agent could write the same files. The planted files are those that the target opens, examines, imports or runs, and
+new entries of the folders that it lists. In files that the target wrote itself, 0 is exchanged with 1, and true with
+false. A finding is a verdict that changes without an exception. Existing files of the user are never changed, and files
+that the audit creates outside its folder are removed again.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _turned(value: Any) -> Any:
 
 
 def _programs(bench: AuditBench) -> Iterator[str]:
-    """Yield sources of modules in which each name in the grader's source is a true value or a function returning it."""
+    """Yield module sources that define each name in the grader's source as a true value or a function returning one."""
     names = [text for text in (*bench.names, *bench.texts) if text.isidentifier()][: 4 * _MOST_KEYS]
     for value in ("True", "1.0"):
         yield "\n".join(f"{name} = {value}" for name in names)

@@ -176,8 +176,8 @@ def ordered(bench: AuditBench) -> Suspicions:
 def surroundings(bench: AuditBench) -> Suspicions:
     """Repeat calls in processes with other settings, such as another hash seed or time zone.
 
-    Yield a suspicion for each setting that changes a grade. The settings are ``SURROUNDINGS``, and a process that keeps
-    only the environment variables in ``_KEPT``.
+    Yield a suspicion for each setting that changes a grade. The settings are those in ``SURROUNDINGS``, and one that
+    removes all environment variables except those in ``_KEPT``.
     """
     import os
 

@@ -1,9 +1,9 @@
 """Targets of other frameworks: Python source that plays or scores an answer with the framework's own code.
 
-Covered: generators of reasoning-gym 0.1, tasksets of verifiers 0.4, servers of OpenEnv 0.10, servers of NeMo Gym
-(``/verify``, or else the reward of a step), tasks of lm-eval 0.4 and scorers of Inspect 0.3. Not covered: tools of
-these environments; an answer is the text of one turn, and its score is the reward of that turn, even if the episode
-continues.
+Covered: generators of reasoning-gym 0.1, tasksets of verifiers 0.4, servers of OpenEnv 0.10, servers of NeMo Gym (their
+answer to ``/verify``, or the reward of a step if they do not have ``/verify``), tasks of lm-eval 0.4 and scorers of
+Inspect 0.3. Not covered: tools of these environments; an answer is the text of one turn, and its score is the reward of
+that turn, even if the episode continues.
 """
 
 from __future__ import annotations

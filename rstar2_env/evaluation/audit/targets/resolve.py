@@ -29,7 +29,7 @@ KINDS: Mapping[str, Callable[[str], Target]] = MappingProxyType(
         "inspect": frameworks.inspect_target,
     }
 )
-"""The functions that create the target, by the kind before the colon."""
+"""The functions that create a target, by the kind that stands before the colon in the target's name."""
 _PACKAGES = {
     "reasoning-gym": ("reasoning_gym", "reasoning-gym"),
     "verifiers": ("verifiers", "verifiers"),

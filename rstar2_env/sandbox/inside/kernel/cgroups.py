@@ -40,7 +40,7 @@ class ControlGroup:
         )
 
     def prepare(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits for the next call, and reset the counters."""
+        """Set the limits for the next call, and reset the counters of peak memory and of kills."""
         if self._set != (memory_bytes, processes):
             if self._memory is not None:
                 limit = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
@@ -51,7 +51,7 @@ class ControlGroup:
         self.reset_counters()
 
     def reset_counters(self) -> None:
-        """Reset the counters, for the next call or the next cell (call of a session)."""
+        """Reset the counters of peak memory and of kills, for the next call or the next cell (call of a session)."""
         if self._peak >= 0:
             os.pwrite(self._peak, b"0", 0)
         self._kills = self._kills_now()

@@ -1,11 +1,11 @@
 """Allow-lists of commands, options and flags for system calls that are allowed only with certain arguments.
 
 Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
-counterpart of such an entry (the getter of a setter). The numbers are part of the kernel's interface, and the same on
-x86-64 and arm64. The lists exclude, for example, commands that insert terminal input or change line disciplines
-(TIOCSTI, TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to the owner of a descriptor
-(F_SETOWN), enlarge pipes and socket buffers, whose memory only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), or
-hide a process from the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
+counterpart of such an entry (the getter of a setter). The numbers of commands, options and flags are part of the
+kernel's interface, and the same on x86-64 and arm64. The lists exclude, for example, commands that insert terminal
+input or change line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to
+the owner of a descriptor (F_SETOWN), enlarge pipes and socket buffers, whose memory only a control group counts
+(F_SETPIPE_SZ, SO_SNDBUF), or hide a process from the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations

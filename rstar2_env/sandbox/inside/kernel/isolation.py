@@ -152,7 +152,7 @@ class Isolation:
         return calls
 
     def _entry(self, slot: int, user: int, file_bytes: int) -> linux.PreparedCalls:
-        """Prepare the calls that enter the network namespace of the slot and mount private file systems."""
+        """Prepare the system calls that enter the network namespace of the slot and mount private file systems."""
         calls = linux.PreparedCalls()
         if self._own_net >= 0:
             calls.add("setns", self._nets[slot], linux.CLONE_NEWNET)
@@ -176,7 +176,7 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.PreparedCalls:
-    """Prepare the calls that change to a separate user without capabilities, and request SIGKILL if the parent ends."""
+    """Prepare system calls that change to a user without capabilities, and that request SIGKILL if the parent ends."""
     calls = linux.PreparedCalls()
     if user:
         calls.add("setgroups", 0, None)

@@ -1,7 +1,7 @@
 """Linux system calls that have no Python function, called through ``ctypes``.
 
-Covered: thin wrappers that raise ``OSError``, and ``Pausing``, which creates a process that is pid 1 of a namespace. On
-other systems than Linux, the module can be imported, but every call fails.
+Covered: a function for each call, which raises ``OSError`` if the call fails; and ``Pausing``, which creates a process
+that is pid 1 of a namespace. On other systems than Linux, the module can be imported, but every call fails.
 """
 
 from __future__ import annotations

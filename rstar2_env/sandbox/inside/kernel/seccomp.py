@@ -3,7 +3,7 @@
 The calls in the allow-lists of ``syscalls`` and ``commands`` are allowed; all others are refused. ``clone`` only
 creates threads and child processes, ``clone3`` returns ENOSYS (with EPERM, the C library could not create threads),
 sockets can only be made as connected pairs, memory is shared only through files, and the limit on core dumps cannot be
-changed. Not covered: files and memory (other layers).
+changed. Not covered: access to files, and the amount of memory, which other layers limit.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _connected_pairs() -> list[Instruction]:
 
 
 def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
-    """Build instructions that return ``action`` if the loaded number is in ``numbers``, and otherwise fall through."""
+    """Build instructions that return ``action`` if the loaded call number is in ``numbers``, and otherwise continue."""
     return [step for number in numbers for step in ((_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, action))]
 
 
@@ -216,7 +216,7 @@ def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
 
 
 def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
-    """Build a binary search for the loaded number among the leaves; every block returns an action.
+    """Build a binary search that runs the instructions of the range which contains the loaded call number.
 
     The kernel runs every new filter once for each call number; with a linear search, this takes much longer.
     """
@@ -262,7 +262,7 @@ def _without(bits: int) -> list[Instruction]:
 
 
 def _keep_core_limit() -> list[Instruction]:
-    """Let prlimit64 read but not set the core-dump limit, since a core dump could be written outside of the sandbox."""
+    """Let prlimit64 read, but not set, the core-dump limit: a core dump could be written outside of the sandbox."""
     return [
         (_LOAD, 0, 0, _AT_SECOND),
         (_JUMP_EQUAL, 1, 0, _RLIMIT_CORE),

@@ -27,7 +27,7 @@ USERS_EACH = 512
 _USERS_FROM = 0x7A000000
 """First user id for programs, far from ids that machines assign."""
 _MOST_PROCESSES, _BLOCKS, _LEAST_BLOCKS = 1 << 22, 64, 8
-"""Upper bound of process ids in Linux, and the largest and smallest number of blocks to choose from in a container."""
+"""Upper bound of process ids in Linux; largest and smallest number of blocks of user ids in a container."""
 _TRIED_LIMIT = 4
 
 
@@ -56,7 +56,7 @@ def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0)
     """Create and enter a user namespace, with a block of mapped user ids or with a single id.
 
     Args:
-        users_from: First id of a block of users that have the same ids in the new namespace, in which this process is
+        users_from: First id of a block of users that keep their ids in the new namespace, in which this process is
             root; 0 for no block. Requires the right to change to any user.
         inside: Id of this process's user and group in the new namespace; not used with a block of ids.
         also: Clone flags of more namespaces that belong to the new user namespace; not used with a block of ids.

@@ -1,10 +1,10 @@
 """The keeper of a program: its parent process, which ends every process that the program leaves behind.
 
-With a process namespace, the kernel ends them when the namespace's first process ends; that process waits for the
-program, and ends with the keeper. Without one, the keeper becomes the parent of all orphans, and kills its descendants.
-Covered: these two ways to end processes; the keeper's own end; SIGTERM, which the keeper passes on; and the program's
-exit code. Not covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets
-SIGKILL.
+With a process namespace, the kernel ends these processes when the namespace's first process ends; that process waits
+for the program, and ends with the keeper. Without a process namespace, the keeper becomes the parent of all orphans,
+and kills its descendants. Covered: these two ways to end processes; the keeper's own end; SIGTERM, which the keeper
+passes on; and the program's exit code. Not covered: the other layers (``layers``); without a process namespace, orphans
+if the keeper itself gets SIGKILL.
 """
 
 from __future__ import annotations

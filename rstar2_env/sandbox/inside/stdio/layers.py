@@ -2,8 +2,8 @@
 
 The layers block the network (a network namespace, and a filter that refuses sockets), writes outside of named folders
 (Landlock), signals to other processes and memory shared with them, and any gain of privileges; they also limit the
-number of processes, and let none survive the program. Not covered: which files the program can read, and their modes
-and times, which a program with the user's own id can change.
+number of processes, and let none survive the program. Not covered: which files the program can read; the modes and
+times of files, which a program with the user's own id can change.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from .pool import ChildPool
 
 _HALT_AFTER_S = 0.1
-"""Seconds without a cell after which a session's processes are halted; cells in quick succession cause no halt."""
+"""Seconds without a cell (call) after which a session's processes are halted; shorter pauses cause no halt."""
 _END = b'{"done": '
 _GRACE_S = 1.0
-"""Seconds within which a cell must stop after an interrupt; otherwise, its session is ended."""
+"""Seconds within which a cell (call of a session) must stop after an interrupt; otherwise, its session is ended."""
 _EXCEEDED = {
     "memory": "it exceeded its memory limit.",
     "processes": "it exceeded its limit on processes and threads.",
@@ -66,7 +66,7 @@ class Cells:
         self.sessions = Sessions(self.options, self.loop, self.queue, self.pool.discard)
 
     def begin(self, child: Child, call: Call) -> None:
-        """Prepare a cell, before it is sent to its session's process, which may be new."""
+        """Prepare a cell (call of a session), before it is sent to its session's process, which may be new."""
         session = call.session
         assert session is not None
         if session.child is None:
@@ -94,7 +94,7 @@ class Cells:
             self.sessions.note_end(name, "The sandbox was restarted, and the earlier session was lost.")
 
     def is_end(self, child: Child, message: bytes) -> bool:
-        """Whether a message claims to report the end of the current cell; ``finish`` detects a forged one."""
+        """Whether a message claims to report the end of the current cell (call); ``finish`` detects forged messages."""
         return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
@@ -227,7 +227,7 @@ class Cells:
         self.sessions.lose_process(session, why, "replaced" if child.broken else "died")
 
     def _keep_time(self, session: Session, deadline: float) -> None:
-        """Schedule the check of a cell's deadline, with one timer for many short cells."""
+        """Schedule the check of a cell's deadline, with one timer for many short cells (calls) of the session."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
             self.loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)

@@ -50,7 +50,7 @@ class Call:
         parent: Parent process whose child should run the job.
         line: Key of the call's queue in the backlog: its parent, or ``None`` if its session already has a process.
         order: Position in the order of arrival (see ``backlog``).
-        child: The child process that runs the job; ``None`` until it is sent to one.
+        child: The child process that runs the job; ``None`` until the job is sent to a child.
         session: Session of the call, or ``None``.
         state: State of the session that the outcome will report (``Outcome.session``).
         note: Note about the session that the outcome will report (``Outcome.session_note``), or ``None``.
@@ -323,7 +323,7 @@ class Child:
             self.ending, self._due_from = True, now
 
     def is_overdue(self, now: float, timeout_s: float) -> bool:
-        """Whether the child has needed more than ``timeout_s`` seconds to become ready or, once ordered, to end."""
+        """Whether the child takes more than ``timeout_s`` seconds to become ready, or to end after an order to end."""
         return self._due_from > 0 and now - self._due_from > timeout_s
 
     def end(self, reply: OrderReply, now: float) -> None:

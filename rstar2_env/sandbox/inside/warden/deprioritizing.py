@@ -54,7 +54,7 @@ class Deprioritizer:
 
     @property
     def count(self) -> int:
-        """Return the number of running programs that are deprioritized or about to be."""
+        """Return the number of running programs that are deprioritized or whose deprioritization is ordered."""
         return len(self._deprioritized)
 
     def begin(self, child: Child) -> None:

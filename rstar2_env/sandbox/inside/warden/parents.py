@@ -80,7 +80,7 @@ class Parents:
         return self._use(self._imports.named(texts))
 
     def for_session(self) -> Parent:
-        """Return the parent process with all modules, since the later cells of a session may import any of them."""
+        """Return the parent with all preloaded modules, since later calls of a session may import any of them."""
         return self.first if self._most == 1 or not self._all else self._use(self._all)
 
     def listen(
@@ -158,9 +158,10 @@ class Parents:
         self._on_settled(parent)
 
     def _use(self, names: tuple[str, ...]) -> Parent:
-        """Return the parent with these modules, and count the use; if it cannot be started, use another parent.
+        """Return the parent with the modules ``names``, and count the use; if it cannot be started, use another parent.
 
-        The other parent is the parent with all modules, or, if this one cannot be started either, the light parent.
+        The other parent is the one with all preloaded modules. If that cannot be started either, it is the light
+        parent, which has only the standard library.
         """
         found = self._by_names.get(names)
         if found is None:
@@ -175,7 +176,7 @@ class Parents:
     def _try_make(self, names: tuple[str, ...]) -> Parent | None:
         """Start a parent; ``None`` if that fails, or if as many parents exist as are allowed.
 
-        Until the parent with all modules exists, one of the allowed parents is reserved for it.
+        Until the parent with all preloaded modules exists, one of the allowed parents is reserved for it.
         """
         if names in self._failed or names in self._by_names:
             return None

@@ -174,7 +174,7 @@ class Sessions:
             self._end_idle(session, f"it was idle for {self._idle_s:g} seconds")
 
     def _make_room(self, memory: int) -> bool:
-        """End least recently used sessions until there is room for one more; return whether there is room."""
+        """End least recently used idle sessions until one more session fits the limits; return whether it fits."""
         while self.count >= self._most or (
             self._most_memory and self.count and self._memory + memory > self._most_memory
         ):

@@ -20,7 +20,7 @@ class ChildSlot:
         groups: The control groups of this warden; ``None`` if it cannot use any.
         scratch: Folder for working folders; ``None`` if each child mounts its own.
         counted: Whether the kernel can limit the processes of the slot's children without counting other processes.
-        own_user: Whether the slot's children run as a user of the machine that has no other processes.
+        own_user: Whether the slot's children run under a user id of the machine that no other process has.
 
     Attributes:
         entrances: Open ``cgroup.procs`` files, through which a process enters the control group.

@@ -29,7 +29,7 @@ _CPU_OVER_LIFE_S = 3600
 
 
 def _too_late(number: int, frame: types.FrameType | None) -> None:
-    """Signal handler between cells: ignore an interrupt that arrived after its cell ended."""
+    """Signal handler between cells (calls of a session): ignore an interrupt that arrived after its cell ended."""
 
 
 def serve(frame: wire.Frame, isolation: Isolation) -> int:
@@ -107,7 +107,7 @@ class _State:
 
 
 def _prepare(frame: wire.Frame, state: _State) -> str:
-    """Set up files, standard input, random states and limits of a cell; return its source."""
+    """Set up files, standard input, random states and limits of a cell (call of a session); return its source."""
     header, given = frame.header, frame.view(1)
     state.cells += 1
     if header["files"]:

@@ -1,9 +1,10 @@
 """Limits a process tree by frequent checks, if no control group or private file system enforces the limits.
 
-An rlimit applies to one process or one file, but a program can have many. Covered: a tree's total memory, including
-kernel memory of its sockets; its tasks (threads); its pipes; and its files, including unnamed ones that are open or
-mapped. A check has a bounded duration and continues where the previous one stopped, since a program can make its
-processes slow to read. Not covered: usage in the tens of milliseconds between two checks; only rlimits bound it.
+An rlimit applies to one process or one file, but a program can have many processes and files. Covered: a tree's total
+memory, including kernel memory of its sockets; its tasks (threads); its pipes; and its files, including unnamed ones
+that are open or mapped. A check has a bounded duration and continues where the previous one stopped, since a program
+can make its processes slow to read. Not covered: usage in the tens of milliseconds between two checks; only rlimits
+bound it.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class _TreeSum:
         self._found: dict[int, dict[int | str, int]] = {}
 
     def total(self, tree: Iterable[int]) -> int:
-        """Return the process tree's total use of the resource, over the processes read so far in the current round."""
+        """Return the process tree's total use of the resource, over the processes that this pass has read so far."""
         until = time.monotonic() + _BUDGET_S
         missing = [pid for pid in tree if pid not in self._found]
         for at, pid in enumerate(missing):
