@@ -40,7 +40,7 @@ def _refused_value(cause: Any) -> str:
 
 
 def _commands(error: Any) -> str:
-    """Return a sentence with the group's commands for the message about an unknown command; "" for other errors."""
+    """Return a sentence that lists the known commands if the error is an unknown command; "" for other errors."""
     known = getattr(error.ctx and error.ctx.command, "commands", {})
     return f" Known: {', '.join(known)}." if error.message.startswith("No such command") else ""
 

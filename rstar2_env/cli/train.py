@@ -229,7 +229,7 @@ def _problems(
     """Return the environment options that select the problems of training and evaluation.
 
     Args:
-        training: Environment options from other layers of the configuration.
+        training: Environment options that the recipe, ``--config`` or ``--set`` gives.
         problems: Value of ``--problems``.
         eval_problems: Value of ``--eval-problems``.
         holdout: Value of ``--holdout``, which applies to a file of problems.

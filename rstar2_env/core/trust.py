@@ -87,8 +87,8 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Options of engines and of TRL that data may set, by the option that holds them. All others are refused: vLLM and TRL
-may import code that they name (``worker_cls``), or write and upload files (``push_to_hub``)."""
+"""Options of engines and of TRL that data may set, by the option that holds them. All others are refused: an option may
+name code that vLLM or TRL imports (``worker_cls``), or make it write and upload files (``push_to_hub``)."""
 
 
 class _Name(str):

@@ -151,7 +151,7 @@ class McpServer:
         """Return the result of a call that took too long.
 
         A local program that no other environment uses is ended. A shared server, or a server over HTTP, keeps running.
-        The status is ``timeout``, or ``unavailable`` if such a server no longer answers other requests.
+        The status is ``timeout``, or ``unavailable`` if a server that keeps running does not answer other requests.
         """
         options, session = self._options, self._session
         message = f"The call was stopped: it took longer than {options.timeout_s:g} s."

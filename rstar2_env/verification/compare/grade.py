@@ -130,9 +130,9 @@ def _compare(
 def _accept(
     trees: tuple[Node, Node], rules: Rules, method: str = "structure", *, part: bool = False
 ) -> tuple[Reason, str]:
-    """Check the form of an answer of equal value; return its verdict, which ``method`` found.
+    """Return the verdict on an answer whose value ``method`` found to be equal to the gold answer's value.
 
-    A formula that is only a part of the answer may be copied from the question.
+    With ``part``, the answer is one formula of a sentence, which may be copied from the question.
     """
     question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:

@@ -127,7 +127,9 @@ def _term(tokens: list[str], ordered: bool) -> Formula | None:
 
 
 def _permutation(text: str) -> tuple[frozenset[tuple[int, ...]], bool] | None:
-    """Parse a permutation: return its disjoint cycles, smallest point first, and whether no other reading is possible.
+    """Return the disjoint cycles of a permutation, and whether the text cannot have another meaning.
+
+    Each cycle begins with its smallest point.
 
     Returns:
         ``None`` for a text that is not a product of disjoint cycles.

@@ -1,4 +1,4 @@
-"""Finds unknown words in an answer, which then counts as wrong, and reads statements whose value the question decides.
+"""Finds unknown words, which make an answer wrong, and reads statements whose value depends on the question.
 
 A label that names a variable or a point ("the area of A") must name the same thing as the gold answer's label or the
 question; otherwise the label counts as unknown.
@@ -39,7 +39,7 @@ _ASKS = re.compile(
     r"|(?:what|which|how)(?:'s|\s+(?:is|are|was))?)\b([^.?!;:,]*)",
     re.IGNORECASE,
 )
-"""Pattern of what a question asks for: "the area of A" after "find"."""
+"""Pattern of the object of a question: "the area of A" after "find"."""
 _DETAILS = re.compile(r"\b(?:if|when|where|such|so|given|with|for|in|that|whose|as|by|using|from|to)\b.*", re.DOTALL)
 _ADD_NOTHING = names.VERBS | names.LISTS["sets of numbers"] | {"the", "our", "my", "of"}
 """Words that add nothing to a label: "the value of x" means the same as "x"."""
@@ -109,7 +109,7 @@ def _asked(question: str) -> frozenset[str]:
 
 
 def meaning(label: str) -> frozenset[str]:
-    """Return the words and letters of a label that matter; "the value of x" means x."""
+    """Return the words and letters that identify the quantity of a label: x in "the value of x"."""
     words = {word.lower() for word in label.split() if not _letters(word)}
     return _letters(label) | (words - _ADD_NOTHING - {"a", "an"})
 

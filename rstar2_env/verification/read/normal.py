@@ -243,7 +243,7 @@ def _is_loose(name: str, node: Node, enough: Callable[[Node], bool], *, added: b
 
 
 ELSE = Const("else")
-"""The node of the last case's condition if that is "otherwise"."""
+"""The node for the condition "otherwise" of the last case."""
 
 _START = re.compile(r"\s*(?:if|for|when|where|provided|given|on)\b\s*", re.IGNORECASE)
 _ELSE = re.compile(r"\s*(?:otherwise|else|elsewhere|in all other cases)\s*\.?", re.IGNORECASE)
