@@ -300,7 +300,7 @@ def _exit_with_error(message: str, error: BaseException) -> None:
 
 
 def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
-    """Return a prefix for the message: the option that led to the failing path; ``None`` if no argument led to it.
+    """Return a prefix for the error message: the option that led to the failing path; ``None`` if no argument did.
 
     An argument led to the path if it is the path itself, a parent folder, or a path below it: if ``a`` cannot be
     created, ``--out a/b/c`` fails at ``a``. If there are several, the one nearest to the path is named. The prefix is

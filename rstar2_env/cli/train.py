@@ -263,7 +263,7 @@ def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
     """Return the options that ``--set`` and ``--tool`` give, a dict for each, in the given order.
 
     Raises:
-        ConfigurationError: A flag gives an option a different value.
+        ConfigurationError: A flag gives one of these options a different value.
     """
     from rstar2_env.cli._options import layers_of, refuse_disagreement, with_tools
 

@@ -210,7 +210,7 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
         only: The part of ``values`` that is used; ``None`` if all of it is used.
 
     Returns:
-        Whether the data may name code, because the user trusts or recorded it.
+        Whether the data may name code, because the user trusts it or began a run with it.
 
     Raises:
         UntrustedError: The data chooses a sandbox, high limits of programs, an environment variable, an address, a

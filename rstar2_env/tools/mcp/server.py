@@ -6,7 +6,7 @@ is never the policy's error: the server ended, cannot be reached, or breaks the 
 
 Covered: one server for each episode, or a shared one; the seed of each call, as ``rstar2-env/seed`` in ``_meta``;
 copies of an environment, which start their own local program and repeat the episode's calls in it. Not covered: state
-that a server over HTTP keeps outside of its session, which copies and episodes share.
+that a server over HTTP keeps outside of its session; copies and episodes share this state.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class McpServer:
             lost: Whether the session is broken, so that other environments cannot use it either.
 
         Returns:
-            That session, or ``None`` if there was none.
+            The session, or ``None`` if there was none.
         """
         session, self._session = self._session, None
         if session is None:

@@ -256,7 +256,7 @@ class Comparer:
         return len(gold) == len(answer) and all_of(map(self.values, gold, answer))
 
     def _unordered(self, gold: list[Node], answer: list[Node]) -> bool | None:
-        """Compare in any order; if the gold has several elements, repeated elements of the answer count once."""
+        """Compare lists in any order; if the gold list has several elements, repeated answer elements count once."""
         if max(len(gold), len(answer)) > MAX_ITEMS:
             return sorted(map(key, gold)) == sorted(map(key, answer))
         if len(answer) > len(gold) > 1:

@@ -178,7 +178,7 @@ def _spelled(text: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    """Whether a text is one word; it is not read as a product of variables, in which "tea" would equal "eat"."""
+    """Whether a text is one word. A word is not read as a product of variables: "tea" would equal "eat"."""
     return _WORD.fullmatch(text.strip()) is not None
 
 

@@ -119,7 +119,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """A union of intervals and points, with the variable of the condition that defines it, if any."""
+    """A union of intervals and points, and its variable if a condition such as ``x > 1`` defines it."""
 
     pieces: tuple[Piece, ...]
     variable: str | None = None

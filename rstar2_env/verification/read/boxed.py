@@ -226,7 +226,7 @@ def closing_braces(text: str) -> dict[int, int]:
 
 
 def _unwrapped(text: str, start: int, end: int, closings: dict[int, int]) -> str:
-    """Return the content of a box; if it contains only another box, that of the innermost box."""
+    """Return the content of a box; if it contains only another box, the content of the innermost box."""
     while (match := _INNER_BOX.match(text, start)) is not None:
         inner_end = closings.get(match.end() - 1)
         if inner_end is None or inner_end > end or text[inner_end + 1 : end].strip():

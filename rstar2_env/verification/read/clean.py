@@ -97,7 +97,7 @@ def _ascii(text: str) -> str:
 
 
 def _once(text: str) -> str:
-    """Return the number in "42 (forty-two)" or "0.75 (= 3/4)", which gives it twice; other texts unchanged."""
+    """Return the number of a text that gives it twice: "42 (forty-two)", "0.75 (= 3/4)"; other texts unchanged."""
     if len(text) > _MAX_TWICE:
         return text
     first, opened, rest = text.strip(" $").removesuffix(".").partition(" (")

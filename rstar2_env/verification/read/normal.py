@@ -129,8 +129,8 @@ def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
     If the other answer has no unit, ``5 m`` may be a product.
 
     Args:
-        node: The node that may contain letters.
-        other: The other answer.
+        node: The answer in which letters may be a unit.
+        other: The answer with which it is compared.
         bare: Whether letters become a unit even if the other answer has no unit.
     """
     beside = other.unit if isinstance(other, Quantity) else None

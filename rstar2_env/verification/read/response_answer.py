@@ -90,7 +90,7 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
 
 
 def _in_sentence(sentence: str) -> str | None:
-    """Return the value after "the answer is": the text if it is a bare answer, else its last formula or number."""
+    """Return the value in the text after "the answer is": a bare answer, else the last formula or number."""
     stripped = sentence.strip().strip("*_\"' ").rstrip(".")
     if not stripped or _is_denied(stripped):
         return None  # such as "The answer is not 7."
