@@ -9,9 +9,9 @@ An answer that equals the gold answer is also compared by value with every formu
 formula, the form of the gold answer shows how much work was required. If the gold answer is simpler than the formula,
 the answer's cost (``tidy``) must be nearer to the cost of the gold answer than to that of the formula. If the gold
 answer is in another form (expanded, factored, rationalised), the answer's shape must be nearer to the shape of the gold
-answer, after parts that do not change the value are removed. A solved inequality is never an echo of an unsolved one;
-an inequality is an echo if it keeps an absolute value from an inequality of the question. Not covered: formulas that
-the question describes in words.
+answer, after parts that do not change the value are removed. A solved inequality never counts as copied from an
+unsolved one; an inequality counts as copied if it keeps an absolute value from an inequality of the question. Not
+covered: formulas that the question describes in words.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Two expressions differ if their values certainly differ at one point. They count as equal if their values agree at
 several points, at two of them to about fifty digits. The points are drawn from a hash of the two texts, so no text can
 be fitted to them. They cover every combination of signs (otherwise ``|x|`` could pass for ``x``), several magnitudes,
-both sides of the constants where an absolute value or a similar function may have a kink, and domains that contain few
-of the points (the unit interval, whole numbers). Two expressions are compared where both are defined over the reals
-(``ln x^2`` equals ``2 ln x``); if one of them contains ``i``, they are compared over the complex numbers. Not covered:
-structures (see ``answers``).
+both sides of the constants where an absolute value or a similar function may have a kink, and narrow domains (the unit
+interval, whole numbers). Two expressions are compared where both are defined over the reals (``ln x^2`` equals
+``2 ln x``); if one of them contains ``i``, they are compared over the complex numbers. Not covered: structures (see
+``answers``).
 """
 
 from __future__ import annotations

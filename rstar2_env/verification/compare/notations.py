@@ -2,7 +2,7 @@ r"""Compares answers in special notations: propositional logic, comparisons of n
 
 Covered: ``p \land q`` in LaTeX, Unicode, ASCII and words; the order of the terms of "and", "or" and "if and only if";
 ``(1 3 2)`` and ``(132)``, the order of disjoint cycles, and where a cycle begins. Not covered: equivalent formulas
-(``p \to q`` and ``\lnot p \lor q``), and cycles that share a point, which are still to be multiplied.
+(``p \to q`` and ``\lnot p \lor q``), and products of cycles that share a point.
 """
 
 from __future__ import annotations
