@@ -112,7 +112,7 @@ class Comparer:
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare the values with equal labels; return ``None`` unless both answers have the same distinct labels."""
+        """Compare the values with equal labels; return ``None`` unless gold and answer have equal, distinct labels."""
         one, other = ({key(item.label): item.value for item in items if item.label} for items in (gold, answer))
         if not (structure.distinct_labels(gold) and structure.distinct_labels(answer)) or one.keys() != other.keys():
             return None
@@ -289,7 +289,7 @@ class Comparer:
         return kept
 
     def _sets(self, gold: Node, answer: Node) -> bool | None:
-        """Compare as sets of real numbers; return ``None`` unless an answer can only be read as a set."""
+        """Compare as sets of real numbers; return ``None`` unless gold or answer can only be read as a set."""
         one, other = relations.read_set(gold), relations.read_set(answer)
         if one is None and other is None:
             return None
