@@ -1,6 +1,6 @@
 """Finds the subcommand of an ``rstar2`` command line and its form, and replaces names of earlier versions.
 
-Some flags select a form of a subcommand, which is a separate command: ``rstar2 export --env ID`` does not share its
+Some flags select a form of a subcommand. Each form is a separate command: ``rstar2 export --env ID`` does not share its
 module, options and help with ``rstar2 export RUN``.
 """
 
@@ -83,7 +83,7 @@ class TypedCall:
 def read_call(arguments: Sequence[str]) -> TypedCall:
     """Parse a command line: find the command to run, and replace old names with the new ones.
 
-    Some flags select a form of a subcommand, which is a separate command: ``export --env`` runs ``export_env``.
+    Some flags select a form of a subcommand. Each form is a separate command: ``export --env`` runs ``export_env``.
     """
     at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
     if at is None:
@@ -148,7 +148,7 @@ def _taken(words: list[str], flag: str) -> list[str] | None:
 
 
 def _with_episode(words: Sequence[str]) -> list[str]:
-    """Put ``--episode`` before each number in the arguments of ``show`` that is not the value of an option."""
+    """Put ``--episode`` before each number in the arguments of ``rstar2 show`` that is not an option's value."""
     found: list[str] = []
     for word in words:
         before = found[-1] if found else ""

@@ -40,7 +40,7 @@ def _refused_value(cause: Any) -> str:
 
 
 def _commands(error: Any) -> str:
-    """Return a sentence with the group's commands for the message about an unknown command; "" for other errors."""
+    """Return a sentence that lists the known commands if the error is an unknown command; "" for other errors."""
     known = getattr(error.ctx and error.ctx.command, "commands", {})
     return f" Known: {', '.join(known)}." if error.message.startswith("No such command") else ""
 
@@ -300,7 +300,7 @@ def _exit_with_error(message: str, error: BaseException) -> None:
 
 
 def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
-    """Return a prefix for the message: the option that led to the failing path; ``None`` if no argument led to it.
+    """Return a prefix for the error message: the option that led to the failing path; ``None`` if no argument did.
 
     An argument led to the path if it is the path itself, a parent folder, or a path below it: if ``a`` cannot be
     created, ``--out a/b/c`` fails at ``a``. If there are several, the one nearest to the path is named. The prefix is

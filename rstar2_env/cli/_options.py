@@ -144,7 +144,7 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
         *parts: The parts that the command has.
 
     Raises:
-        ConfigurationError: An argument does not have that form, or names another part.
+        ConfigurationError: An argument does not have the form PART.NAME=VALUE, or its part is not one of ``parts``.
     """
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options.declare import parse_options

@@ -49,8 +49,8 @@ def compare_command(
     """Compare each evaluation with the first, on the problems that occur in both evaluations.
 
     Differences have bootstrap intervals over problems and p-values from a sign-flip test. Changed problems have
-    p-values from Fisher's exact test, and q-values: the expected share of false findings among the problems up to that
-    line.
+    p-values from Fisher's exact test, and q-values: the expected share of false findings among the problems from the
+    top of the list down to that problem.
     """
     import json
 

@@ -61,11 +61,11 @@ def doctor_command(
     as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Check drivers, installed builds, environment variables, limits, sandbox and disk; suggest a fix for each problem.
+    """Check drivers, the build of torch, environment variables, limits, sandbox, disk; suggest a fix for each problem.
 
     Nothing is changed. Exits with 1 if a check has the result `problem`: training would fail or give wrong results.
-    With `--prove`, the machine is also tested by computations, without a network; each part is ended at its time limit,
-    even if it hangs, and parts whose packages are not installed are skipped.
+    With `--prove`, the machine is also tested by computations, without a network; each test is ended at its time limit,
+    even if it hangs, and tests whose packages are not installed are skipped.
     """
     import json
     from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""``rstar2 list``: list the parts of a kind that the package and installed plugins have, or show one."""
+"""``rstar2 list``: list the parts of a kind, from the package and installed plugins, or show one part."""
 
 from __future__ import annotations
 

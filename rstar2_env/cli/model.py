@@ -131,9 +131,9 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return sizes in bytes: the memory of this ``machine``, and the needs of ``play``, ``train``, ``train_lora``.
+    """Return the memory of this ``machine``, and the memory that ``play``, ``train`` and ``train_lora`` need, in bytes.
 
-    The needs are for float32. The result is {} if the architecture of the model is unknown.
+    The estimates are for float32. The result is {} if the architecture of the model is unknown.
     """
     from rstar2_env.core.errors import ConfigurationError
 

@@ -148,7 +148,7 @@ _SECONDS = {
     "other": "other",
     "total": "total",
 }
-"""Labels of the seconds of a step, by their names in the plan's record."""
+"""Label of each duration in a step, by the name of the duration in the plan's record."""
 
 
 def _show(plan: Any) -> None:

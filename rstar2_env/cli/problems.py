@@ -50,7 +50,7 @@ def show(
     split: _Split = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each problem as one line of JSON.")] = False,
 ) -> None:
-    """Show the first problems."""
+    """Show the first problems of a source."""
     import dataclasses
     import itertools
     import json

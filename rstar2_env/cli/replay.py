@@ -1,4 +1,4 @@
-"""``rstar2 verify --run RUN --episode EPISODE``: replay a stored episode, and list responses that differ."""
+"""``rstar2 verify --run RUN --episode EPISODE``: replay a stored episode, and list responses that changed."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ def check(
 ) -> None:
     """Show each layer of isolation on this machine, and try to break out of the sandbox.
 
-    For a remote sandbox, run this command on its servers to test the escapes there. Exits with 1 if a layer that strict
-    isolation requires is missing or was broken.
+    For a remote sandbox, run this command on its servers to test the isolation there. Exits with 1 if a layer that
+    strict isolation requires is missing or was broken.
     """
     import warnings
 

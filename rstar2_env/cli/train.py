@@ -229,7 +229,7 @@ def _problems(
     """Return the environment options that select the problems of training and evaluation.
 
     Args:
-        training: Environment options from other layers of the configuration.
+        training: Environment options that the recipe, ``--config`` or ``--set`` gives.
         problems: Value of ``--problems``.
         eval_problems: Value of ``--eval-problems``.
         holdout: Value of ``--holdout``, which applies to a file of problems.
@@ -263,7 +263,7 @@ def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
     """Return the options that ``--set`` and ``--tool`` give, a dict for each, in the given order.
 
     Raises:
-        ConfigurationError: A flag gives an option a different value.
+        ConfigurationError: A flag gives one of these options a different value.
     """
     from rstar2_env.cli._options import layers_of, refuse_disagreement, with_tools
 

@@ -176,7 +176,7 @@ class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
 
 
 class BranchError(Rstar2Error, RuntimeError):
-    """An episode cannot be branched at that point, or its replay differs from the episode."""
+    """An episode cannot be branched at the requested point, or its replay differs from the episode."""
 
     section = "branching"
 

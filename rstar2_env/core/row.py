@@ -1,7 +1,7 @@
 """``Row``: an episode, or a part of it, as input of an optimizer step; plain numbers, without torch.
 
-Covered: token ids, mask, log-probabilities and advantage of the row, and the turn and the depth of tool calls of each
-token. Not covered: padding and micro-batches, which the backend makes.
+Covered: token ids, mask, log-probabilities and advantage of the row; for each token, its turn and the number of tool
+calls before the turn. Not covered: padding and micro-batches, which the backend makes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Row:
             In a run every row has ``accuracy``, the share of correct episodes in its group; ``correct``, 1 if its
             episode is correct; and ``off_policy``, 1 if ``Episode.off_policy``.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
-            holds only the later turns.
+            holds only later turns of the episode.
         copy: 0 for a row of an original group; for a row of a copy of its group, the number of the copy, from 1. Copies
             replace missing groups.
     """

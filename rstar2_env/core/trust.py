@@ -87,8 +87,8 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Options of engines and of TRL that data may set, by the option that holds them. All others are refused: vLLM and TRL
-may import code that they name (``worker_cls``), or write and upload files (``push_to_hub``)."""
+"""Options of engines and of TRL that data may set, by the option that holds them. All others are refused: an option may
+name code that vLLM or TRL imports (``worker_cls``), or make it write and upload files (``push_to_hub``)."""
 
 
 class _Name(str):
@@ -210,7 +210,7 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
         only: The part of ``values`` that is used; ``None`` if all of it is used.
 
     Returns:
-        Whether the data may name code, because the user trusts or recorded it.
+        Whether the data may name code, because the user trusts it or began a run with it.
 
     Raises:
         UntrustedError: The data chooses a sandbox, high limits of programs, an environment variable, an address, a

@@ -1,4 +1,4 @@
-"""Joins the tools of several environments, one of which is active at a time; middleware is added to all."""
+"""Joins the tools of several environments, one of which is active at a time; middleware is added to all tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common base class of the tools that run Python: it opens and releases a sandbox, and converts outcomes to results.
+"""Common base class of the tools that run Python: it opens a sandbox, and converts programs' outcomes to results.
 
 Not covered: the text of an outcome (``outcome_text``), and how a call runs (``python``: in a new process for each call;
 ``notebook``: in one session for each episode).

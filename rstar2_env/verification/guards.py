@@ -1,8 +1,8 @@
 r"""Checks size limits of a text before it is parsed.
 
 Covered: length, nesting, runs of digits, and the size of powers, factorials and binomials (``9^{9^{9^9}}``,
-``10^{10^{10}}``, ``(10^7)!``), each by one linear scan. Not covered: texts that take long for other reasons, which the
-worker's deadline ends.
+``10^{10^{10}}``, ``(10^7)!``), each by one linear scan. Not covered: texts that take long for other reasons; the
+worker's deadline ends their computation.
 """
 
 from __future__ import annotations

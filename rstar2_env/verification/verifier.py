@@ -65,7 +65,7 @@ class RuleVerifier(Verifier):
 
 
 def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout_s: float = TIMEOUT_S) -> RuleVerifier:
-    """Create a verifier for measured or computed numbers, as in physics: right within a relative tolerance.
+    """Create a verifier for measured or computed numbers, as in physics, with a relative tolerance.
 
     Units still count: an answer without a unit is accepted; an answer with a different unit is converted or refused.
 

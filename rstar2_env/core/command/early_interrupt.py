@@ -31,8 +31,8 @@ def raise_on_interrupt() -> None:
 def repeat_interrupt() -> None:
     """Interrupt the main thread again, a moment later, unless the process is ending.
 
-    Python drops a ``KeyboardInterrupt`` that is raised in a destructor or a callback of the garbage collector, of which
-    an import of torch runs thousands.
+    Python drops a ``KeyboardInterrupt`` that is raised in a destructor or a callback of the garbage collector. An
+    import of torch runs thousands of these.
     """
     timer = threading.Timer(0.05, _interrupt_main_thread)
     timer.daemon = True

@@ -1,7 +1,7 @@
 """Files of JSON lines that a long run appends to, and resumes after an interruption.
 
-Covered: a lock for the only writer, a truncated last line, a flush after every line. Not covered: whether the file may
-be written (``outputs``), the content of a line, and whether a file belongs to the run that resumes it
+Covered: a lock that admits one writer, a truncated last line, a flush after every line. Not covered: whether the file
+may be written (``outputs``), the content of a line, and whether a file belongs to the run that resumes it
 (``rstar2_env.evaluation.play.log``, ``rstar2_env.traces.file``).
 """
 

@@ -276,7 +276,7 @@ class HttpClient:
                 raise ServiceError(message, cause=attempt.cause, after_s=wait_s)
 
     def close(self) -> None:
-        """Close the connections and end the thread. A closed client starts again when it is used."""
+        """Close the connections and end the event loop's thread. A closed client starts again when it is used."""
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
             client, self._client = self._client, None

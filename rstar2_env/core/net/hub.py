@@ -91,7 +91,7 @@ class _SilentError(Exception):
 
 
 def _get(url: str, token: Secret | None) -> tuple[int, bytes]:
-    """Status and body of a GET; the token is sent only to the original host, not after redirects to others.
+    """Status and body of a GET; the token is sent only to the original host, not after redirects to other hosts.
 
     Raises:
         _SilentError: The host cannot be reached, or its answer is not HTTP.

@@ -175,7 +175,7 @@ async def answer_from(node: RayNode) -> None:
     """Wait until a worker process of one given node has run a Ray task.
 
     Raises:
-        Exception: Ray cannot run the task (it raises many kinds), or this process is no longer connected.
+        Exception: Ray cannot run the task (Ray raises many exception classes), or this process is no longer connected.
     """
     await connected().remote(_answer).options(num_cpus=0, max_retries=0, scheduling_strategy=_only_on(node)).remote()
 

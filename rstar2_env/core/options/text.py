@@ -175,7 +175,7 @@ def _item(value: Any, hint: Any, record: Callable[[type, Mapping[str, Any]], Any
 
 
 def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split a text at separators outside quotes and brackets, or at all separators if one of these is not closed."""
+    """Split a text at separators outside quotes and brackets; at all separators if a quote or bracket is unclosed."""
     parts, start, depth, quoted, escaped = [], 0, 0, False, False
     for at, sign in enumerate(text):
         if sign == '"' and not escaped:

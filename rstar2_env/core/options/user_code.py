@@ -128,7 +128,7 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
 
 
 def candidates(module: ModuleType, shape: Shape | None) -> dict[str, Any]:
-    """Return, by name, the public objects defined in a module that ``shape`` recognizes as a part."""
+    """Return the parts that a module defines, by name: its public objects that ``shape`` recognizes."""
     return {
         name: value
         for name, value in vars(module).items()

@@ -178,7 +178,7 @@ _OF_DECISION = {
     "copies": read.number,
 }
 _DEFAULTS: Mapping[str, Any] = {"reason": "", "round": 0, "advantage": None, "weighed": {}, "copies": 0}
-"""Values of a decision's keys that files of earlier versions lack."""
+"""Default values for those keys of a decision that files of earlier versions lack."""
 _OF_MEMBER = {"member": read.number}
 _KNOWN = frozenset({"step", *_OF_MEMBER, *_OF_DECISION})
 _OF_TOKENS = {

@@ -8,7 +8,7 @@ from rstar2_env.core.errors import ConfigurationError
 
 
 def inside(folder: Path, file: Path) -> Path:
-    """Return the path of a file of a run.
+    """Check that a path leads to a file in a run's folder, and return the path unchanged.
 
     Raises:
         ConfigurationError: The path leads out of the folder, by a link or by its name, or to something other than a

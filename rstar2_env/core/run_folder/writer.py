@@ -2,7 +2,8 @@
 
 Each line is appended in one write; whole files are written under another name and renamed. If a kill leaves an
 incomplete end of a file, the reader ignores it, and it is cut off when the run resumes. Not covered: weights and
-checkpoints, which the trainer writes into the same folder; a power failure, since nothing waits for the disk.
+checkpoints, which the trainer writes into the same folder; a power failure, since the writer does not wait until the
+disk has the data (fsync).
 """
 
 from __future__ import annotations

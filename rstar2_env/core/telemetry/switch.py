@@ -187,7 +187,8 @@ class _Sender:
     def open(self, endpoint: str) -> tuple[Any, Any]:
         """Return a tracer provider and a meter provider that send to a collector.
 
-        Either is ``None`` if its exporter is switched off. If ``endpoint`` is empty, the standard variables define it.
+        A provider is ``None`` if its exporter is switched off. If ``endpoint`` is empty, the standard variables define
+        the collector.
         """
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -259,7 +260,7 @@ class _FirstFailure(logging.Handler):
     """Passes on only the first log message about sending, so that a dead collector does not fill the terminal.
 
     Attributes:
-        sending: Whether the providers are open; messages before that are about the environment variables.
+        sending: Whether the providers are open; messages before they open are about the environment variables.
         said: Whether sending has failed.
     """
 

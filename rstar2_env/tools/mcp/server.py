@@ -6,7 +6,7 @@ is never the policy's error: the server ended, cannot be reached, or breaks the 
 
 Covered: one server for each episode, or a shared one; the seed of each call, as ``rstar2-env/seed`` in ``_meta``;
 copies of an environment, which start their own local program and repeat the episode's calls in it. Not covered: state
-that a server over HTTP keeps outside of its session, which copies and episodes share.
+that a server over HTTP keeps outside of its session; copies and episodes share this state.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class McpServer:
         """Return the result of a call that took too long.
 
         A local program that no other environment uses is ended. A shared server, or a server over HTTP, keeps running.
-        The status is ``timeout``, or ``unavailable`` if such a server no longer answers other requests.
+        The status is ``timeout``, or ``unavailable`` if a server that keeps running does not answer other requests.
         """
         options, session = self._options, self._session
         message = f"The call was stopped: it took longer than {options.timeout_s:g} s."
@@ -188,7 +188,7 @@ class McpServer:
             lost: Whether the session is broken, so that other environments cannot use it either.
 
         Returns:
-            That session, or ``None`` if there was none.
+            The session, or ``None`` if there was none.
         """
         session, self._session = self._session, None
         if session is None:

@@ -39,8 +39,8 @@ from rstar2_env.verification.read.normal import as_quantity, is_parametric, role
 from rstar2_env.verification.values.evaluate import is_infinite
 
 MAX_ITEMS = 200
-"""Maximum length of lists whose items are compared by value, in any order; in longer lists, the canonical texts of the
-items must be the same."""
+"""Maximum length of lists whose items are compared by value, in any order; in longer lists, the items must have
+equal canonical texts."""
 
 
 def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
@@ -112,7 +112,7 @@ class Comparer:
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare the values with equal labels; return ``None`` unless both sides have the same distinct labels."""
+        """Compare the values with equal labels; return ``None`` unless gold and answer have equal, distinct labels."""
         one, other = ({key(item.label): item.value for item in items if item.label} for items in (gold, answer))
         if not (structure.distinct_labels(gold) and structure.distinct_labels(answer)) or one.keys() != other.keys():
             return None
@@ -256,7 +256,7 @@ class Comparer:
         return len(gold) == len(answer) and all_of(map(self.values, gold, answer))
 
     def _unordered(self, gold: list[Node], answer: list[Node]) -> bool | None:
-        """Compare in any order; if the gold has several elements, repeated elements of the answer count once."""
+        """Compare lists in any order; if the gold list has several elements, repeated answer elements count once."""
         if max(len(gold), len(answer)) > MAX_ITEMS:
             return sorted(map(key, gold)) == sorted(map(key, answer))
         if len(answer) > len(gold) > 1:
@@ -289,7 +289,7 @@ class Comparer:
         return kept
 
     def _sets(self, gold: Node, answer: Node) -> bool | None:
-        """Compare as sets of real numbers; return ``None`` unless at least one side can only be read as a set."""
+        """Compare as sets of real numbers; return ``None`` unless gold or answer can only be read as a set."""
         one, other = relations.read_set(gold), relations.read_set(answer)
         if one is None and other is None:
             return None
@@ -349,7 +349,7 @@ def _elements(items: list[Item]) -> list[Item]:
 
 
 def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
-    """Whether gold and answer have the same brackets; required only of pairs such as ``(1, 2]``, possible intervals."""
+    """Whether gold and answer have the same brackets; checked only for possible intervals, such as ``(1, 2]``."""
     if len(gold.items) != 2 or isinstance(gold.items[0], BracketGroup) or "<" in (gold.open, answer.open):
         return True
     return gold.open == answer.open and gold.close == answer.close

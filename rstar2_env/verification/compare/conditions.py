@@ -4,8 +4,8 @@ A condition of the answer is accepted in each of these cases:
 
 - It equals a condition of the gold answer or the question.
 - It names a set of numbers.
-- It is proved to hold on the whole domain: for all values that the question and the gold answer allow, without the
-  points at which the gold answer has no real value (roots, logarithms). Isolated real points may violate it.
+- It is proved to hold on the whole domain: for all values that the question and the gold answer allow, except points
+  at which the gold answer has no real value (roots, logarithms). Isolated real points may violate it.
 
 In the same way, a condition of the gold answer after a comma or in brackets must follow from the answer and the
 question. Conditions are relations, memberships in a set, and the words for signs, parity and sets of numbers. Not
@@ -60,7 +60,7 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
 
     - It equals a remark on the gold answer.
     - It is a condition that does not restrict the gold answer.
-    - It consists of known words.
+    - It consists of words that add no quantity, such as "for the trip".
 
     A negation in the gold answer must also be in the answer, and so must a condition in symbols alone, such as
     ``x > 0`` in ``x^2, x > 0``, unless that condition holds anyway.
@@ -135,7 +135,7 @@ def _is_thin(condition: Node, exact: frozenset[str]) -> bool:
 def _follows(
     remark: str, gold: Node, remarks: Sequence[str], asked: Sequence[Node], exact: frozenset[str] = frozenset()
 ) -> bool:
-    """Whether each condition of a remark is stated elsewhere, or holds wherever the gold answer has a value.
+    """Whether each condition of a remark is stated in ``remarks`` or ``asked``, or holds wherever ``gold`` has a value.
 
     Args:
         remark: The remark on one of the two answers.
@@ -204,7 +204,7 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
         name: The variable.
         values: The values of the gold answer.
         stated: The conditions of the question and of the gold answer.
-        own: The answer's own conditions that name sets of numbers, such as ``k in N``, in which N begins with 1.
+        own: The answer's own conditions that name sets of numbers, such as ``k in N``; N begins with 1.
     """
     about = [node for node in stated if symbols(node) == {name}]
     if not about and not any(name in symbols(value) for value in values):

@@ -9,9 +9,9 @@ An answer that equals the gold answer is also compared by value with every formu
 formula, the form of the gold answer shows how much work was required. If the gold answer is simpler than the formula,
 the answer's cost (``tidy``) must be nearer to the cost of the gold answer than to that of the formula. If the gold
 answer is in another form (expanded, factored, rationalised), the answer's shape must be nearer to the shape of the gold
-answer, after parts that do not change the value are removed. A solved inequality is never an echo of an unsolved one;
-an inequality is an echo if it keeps an absolute value from an inequality of the question. Not covered: formulas that
-the question describes in words.
+answer, after parts that do not change the value are removed. A solved inequality never counts as copied from an
+unsolved one; an inequality counts as copied if it keeps an absolute value from an inequality of the question. Not
+covered: formulas that the question describes in words.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ _ROUNDS = re.compile(
 
 
 def may_be_rounded(gold: Node, question: str | None = None) -> bool:
-    """Return whether a gold answer may be rounded: it has a decimal, degrees or a × 10^n, or the question asks for it.
+    """Return whether a gold answer may be rounded: it has a decimal, degrees, a × 10^n, or the question asks to round.
 
     Args:
         gold: The gold answer.
@@ -274,7 +274,7 @@ def _is_measured(node: Node) -> bool:
 
 
 def _of_function(answer: Node, allowed: set[str]) -> str | None:
-    """Return the kind of the first function in an answer that still has to be computed; ``None`` if there is none.
+    """Return the kind of the first function that still has to be computed in an answer; ``None`` if there is none.
 
     A function of constants must be evaluated if its value is rational, such as ``sin(pi/6)``. Of the functions of
     variables, only those in ``_BENT`` must be resolved, such as ``|x|``. The notations in ``_DRESSES`` count as
@@ -327,7 +327,7 @@ MAX_FORMULA_CHARS = 400
 """Length of the longest formula that is compared, in characters."""
 
 MAX_PAIRS = 8
-"""Maximum number of items of an answer that are compared one by one."""
+"""Largest number of items of an answer for which every answer item is compared with every gold item."""
 
 _MATH = re.compile(
     r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)(?<!\\)\$"
@@ -342,7 +342,7 @@ _SAYS_BARS = re.compile(r"\babs(?:olute value|\s*\()")
 
 @lru_cache(maxsize=256)
 def formulas(question: str) -> tuple[Node, ...]:
-    """Return the formulas of a question, between dollars or in plain text, and their sides and items."""
+    """Return the formulas of a question, in dollars or plain text, and the sides and items of these formulas."""
     texts = [next(part for part in match.groups() if part is not None) for match in _MATH.finditer(question)]
     texts += [match[0] for match in _PLAIN.finditer(_MATH.sub(" ; ", question)) if _BUSY.search(match[0])]
     found: dict[str, Node] = {}
@@ -386,7 +386,7 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
 
 
 def _keeps_bars(gold: Node, answer: Node, stated: Sequence[Node], question: str) -> bool:
-    """Whether an answer keeps an absolute value from an inequality of the question that the gold answer resolves."""
+    """Whether an answer, but not the gold answer, keeps an absolute value of an inequality in the question."""
     kept = _in_bars(answer) - _in_bars(gold)
     if not kept or read_set(answer) is None:
         return False

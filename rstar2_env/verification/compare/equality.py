@@ -3,10 +3,10 @@
 Two expressions differ if their values certainly differ at one point. They count as equal if their values agree at
 several points, at two of them to about fifty digits. The points are drawn from a hash of the two texts, so no text can
 be fitted to them. They cover every combination of signs (otherwise ``|x|`` could pass for ``x``), several magnitudes,
-both sides of the constants where an absolute value or a similar function may have a kink, and domains that contain few
-of the points (the unit interval, whole numbers). Two expressions are compared where both are defined over the reals
-(``ln x^2`` equals ``2 ln x``); if one side contains ``i``, they are compared over the complex numbers. Not covered:
-structures (see ``answers``).
+both sides of the constants where an absolute value or a similar function may have a kink, and narrow domains (the unit
+interval, whole numbers). Two expressions are compared where both are defined over the reals (``ln x^2`` equals
+``2 ln x``); if one of them contains ``i``, they are compared over the complex numbers. Not covered: structures (see
+``answers``).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 
 def _notations(gold: Node, answer: Node) -> list[Notation]:
-    """Return the notations to try: one side may lack a degree mark; "log" may mean the decimal logarithm."""
+    """Return the notations to try: gold or answer may lack a degree mark; "log" may mean the decimal logarithm."""
     marks, other = _marks(gold), _marks(answer)
     over_complex = "i" in marks or "i" in other
     notations = [Notation(over_complex)]
@@ -359,7 +359,7 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Yield lists of points with small values, values from 0 to 1, and large values, if the domain may be narrow."""
+    """Yield lists of small, unit-interval and large points, for expressions that may have a narrow domain."""
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 

@@ -130,9 +130,9 @@ def _compare(
 def _accept(
     trees: tuple[Node, Node], rules: Rules, method: str = "structure", *, part: bool = False
 ) -> tuple[Reason, str]:
-    """Check the form of an answer of equal value; return its verdict, which ``method`` found.
+    """Return the verdict on an answer whose value ``method`` found to be equal to the gold answer's value.
 
-    A formula that is only a part of the answer may be copied from the question.
+    With ``part``, the answer is one formula of a sentence, which may be copied from the question.
     """
     question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:
@@ -178,7 +178,7 @@ def _spelled(text: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    """Whether a text is one word; it is not read as a product of variables, in which "tea" would equal "eat"."""
+    """Whether a text is one word. A word is not read as a product of variables: "tea" would equal "eat"."""
     return _WORD.fullmatch(text.strip()) is not None
 
 

@@ -2,7 +2,7 @@ r"""Compares answers in special notations: propositional logic, comparisons of n
 
 Covered: ``p \land q`` in LaTeX, Unicode, ASCII and words; the order of the terms of "and", "or" and "if and only if";
 ``(1 3 2)`` and ``(132)``, the order of disjoint cycles, and where a cycle begins. Not covered: equivalent formulas
-(``p \to q`` and ``\lnot p \lor q``), and cycles that share a point, which are still to be multiplied.
+(``p \to q`` and ``\lnot p \lor q``), and products of cycles that share a point.
 """
 
 from __future__ import annotations
@@ -127,7 +127,9 @@ def _term(tokens: list[str], ordered: bool) -> Formula | None:
 
 
 def _permutation(text: str) -> tuple[frozenset[tuple[int, ...]], bool] | None:
-    """Parse a permutation: return its disjoint cycles, smallest point first, and whether no other reading is possible.
+    """Return the disjoint cycles of a permutation, and whether the text cannot have another meaning.
+
+    Each cycle begins with its smallest point.
 
     Returns:
         ``None`` for a text that is not a product of disjoint cycles.

@@ -1,7 +1,7 @@
 """Compares values with units, percentages, money or counted nouns ("3 apples"), and answers in words.
 
-An answer without the unit is accepted; an answer with another unit is converted, or refused if it measures something
-else. ``%`` does not count as a unit.
+An answer without the gold answer's unit is accepted. An answer in another unit is converted, or refused if the two
+units measure different things. ``%`` does not count as a unit.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def _asked(answered: str, rules: Rules) -> str | None:
         rules: The rules of the comparison, with the question.
 
     Returns:
-        ``None`` if ``answered`` is not a unit with a dimension, if it names the same unit, if the question contains it,
-        if the question does not ask for exactly one unit, or if "how many" asks for a unit of another dimension.
+        ``None`` if ``answered`` is not a unit with a dimension, if it contains the unit asked for, if the question
+        contains ``answered``, if the question does not ask for exactly one unit, or if "how many" asks for a unit of
+        another dimension.
     """
     if (unit := _unit(answered, rules)) is None or not rules.question:
         return None
@@ -139,8 +140,8 @@ def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | 
 def same_in_base(gold: Node, answer: Node) -> bool | None:
     """Compare numerals with a base, such as ``204_5``; return ``None`` if neither answer has a base.
 
-    A missing base in the answer is accepted, like a missing unit. A numeral in another base is different. If only the
-    answer has a base, it must be 10.
+    A missing base in the answer is accepted, like a missing unit. Numerals in different bases are not equal. If only
+    the answer has a base, it must be 10.
     """
     one, other = _numeral(gold), _numeral(answer)
     if one is None and other is None:

@@ -119,7 +119,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """A union of intervals and points, with the variable of the condition that defines it, if any."""
+    """A union of intervals and points, and its variable if a condition such as ``x > 1`` defines it."""
 
     pieces: tuple[Piece, ...]
     variable: str | None = None
@@ -174,7 +174,7 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
 
 
 def _from_relation(node: Relation) -> RealSet | None:
-    """Read an inequality, a chain of two, or ``x in S``, with the variable alone on a side; ``None`` if that fails."""
+    """Read ``x < b``, ``a < x < b`` or ``x in S`` for a variable or label x; ``None`` for other relations."""
     sides, ops = node.sides, node.ops
     if len(sides) == 2 and ops[0] in ("in", "notin") and is_label(sides[0]) and not is_braced(sides[1]):
         inner = read_set(sides[1], as_set=True)
@@ -304,7 +304,7 @@ def _meet(left: Piece, right: Piece) -> tuple[Piece, ...] | None:
 
 
 def _inner_end(one: tuple[Node, bool], other: tuple[Node, bool], outermost: Node) -> tuple[Node, bool] | None:
-    """Return the end of two pieces that is further from ``outermost``, and whether it is closed."""
+    """Return the one of two ends that is further from ``outermost``, and whether it is closed."""
     for end, rest in ((one, other), (other, one)):
         if end[0] == outermost:
             return rest
@@ -328,7 +328,7 @@ def _outside(piece: Piece) -> tuple[Piece, ...]:
 
 
 _End = tuple[float, int]
-"""An end of an interval, for sorting: its position, and 1 or -1 if the interval begins after it or ends before it."""
+"""An end of an interval, for sorting: its position, and 1 for an open lower end, -1 for an open upper end, else 0."""
 
 
 def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:

@@ -42,7 +42,7 @@ def on_load(notify: Callable[[str], None]) -> None:
 
 
 def load(name: str) -> Any:
-    """Import a library. The first time, call the callback of ``on_load``, so that the parent pauses its deadline."""
+    """Import a library; before the first import, make the parent process pause the deadline (see ``on_load``)."""
     if name in sys.modules or _notify is None:
         return importlib.import_module(name)
     _notify("loading")

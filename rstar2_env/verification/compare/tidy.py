@@ -68,7 +68,7 @@ def _name(node: Node) -> str:
 
 
 def number(node: Node) -> Fraction | None:
-    """Return the value of an expression without variables, powers of irrational numbers and functions, or ``None``."""
+    """Return the value of an expression whose normal form is a rational number; ``None`` for other expressions."""
     found = _sum(node)
     return found.get((), Fraction(0)) if found.keys() <= {()} else None
 

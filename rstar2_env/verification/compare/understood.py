@@ -1,4 +1,4 @@
-"""Finds unknown words in an answer, which then counts as wrong, and reads statements whose value the question decides.
+"""Finds unknown words, which make an answer wrong, and reads statements whose value depends on the question.
 
 A label that names a variable or a point ("the area of A") must name the same thing as the gold answer's label or the
 question; otherwise the label counts as unknown.
@@ -39,7 +39,7 @@ _ASKS = re.compile(
     r"|(?:what|which|how)(?:'s|\s+(?:is|are|was))?)\b([^.?!;:,]*)",
     re.IGNORECASE,
 )
-"""Pattern of what a question asks for: "the area of A" after "find"."""
+"""Pattern of the object of a question: "the area of A" after "find"."""
 _DETAILS = re.compile(r"\b(?:if|when|where|such|so|given|with|for|in|that|whose|as|by|using|from|to)\b.*", re.DOTALL)
 _ADD_NOTHING = names.VERBS | names.LISTS["sets of numbers"] | {"the", "our", "my", "of"}
 """Words that add nothing to a label: "the value of x" means the same as "x"."""
@@ -109,7 +109,7 @@ def _asked(question: str) -> frozenset[str]:
 
 
 def meaning(label: str) -> frozenset[str]:
-    """Return the words and letters of a label that matter; "the value of x" means x."""
+    """Return the words and letters that identify the quantity of a label: x in "the value of x"."""
     words = {word.lower() for word in label.split() if not _letters(word)}
     return _letters(label) | (words - _ADD_NOTHING - {"a", "an"})
 
@@ -128,7 +128,7 @@ def _letters(label: str) -> frozenset[str]:
 
 
 def _labels(answer: Node) -> Iterator[str]:
-    """Yield the words on all sides of a relation but the last, and each side that spells a word: ``no`` for n * o."""
+    """Yield the words before the last side of each relation, and the word that a side spells: ``no`` for n * o."""
     for part in walk(answer):
         if isinstance(part, Relation):
             for inner in (inner for side in part.sides[:-1] for inner in walk(side)):
@@ -144,7 +144,7 @@ def _spelled(node: Node) -> str:
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
-    """Whether a sign such as ``'`` is a unit (feet): the gold has a unit of that dimension, or a known word for it."""
+    """Whether a sign such as ``'`` is a unit (feet): the gold has a unit of its dimension, or a known word names it."""
     unit = read_unit(sign)
     golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):

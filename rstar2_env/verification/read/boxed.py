@@ -1,4 +1,4 @@
-r"""Find the ``\boxed{}`` answers in a text.
+r"""Finds the ``\boxed{}`` answers in a text.
 
 Covered: ``\boxed{}`` and ``\fbox{}`` with nested and escaped braces, spaces before the brace, several boxes, boxes in
 boxes, ``$…$`` around or inside. Not covered: which turn of an episode has the answer (``Dialect.answer``,
@@ -34,7 +34,7 @@ _OPENING = re.compile(
     r"|^[ \t]*(?P<percent>%)(?P<hidden>[ \t$]*\\(?:boxed|fbox))?[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern of the start of a box, call, result or comment in tags, or of a whole program in fences or a ``%`` line."""
+"""Pattern of the start of a box, of a tool tag or ``<!--``, of a whole fenced program or output, or of a ``%`` line."""
 _ENDS = {
     "tool_call": re.compile("</tool_call>", re.IGNORECASE),
     "tool_response": re.compile("</tool_response>", re.IGNORECASE),
@@ -226,7 +226,7 @@ def closing_braces(text: str) -> dict[int, int]:
 
 
 def _unwrapped(text: str, start: int, end: int, closings: dict[int, int]) -> str:
-    """Return the content of a box; if it contains only another box, that of the innermost box."""
+    """Return the content of a box; if it contains only another box, the content of the innermost box."""
     while (match := _INNER_BOX.match(text, start)) is not None:
         inner_end = closings.get(match.end() - 1)
         if inner_end is None or inner_end > end or text[inner_end + 1 : end].strip():

@@ -97,7 +97,7 @@ def _ascii(text: str) -> str:
 
 
 def _once(text: str) -> str:
-    """Return the number in "42 (forty-two)" or "0.75 (= 3/4)", which gives it twice; other texts unchanged."""
+    """Return the number of a text that gives it twice: "42 (forty-two)", "0.75 (= 3/4)"; other texts unchanged."""
     if len(text) > _MAX_TWICE:
         return text
     first, opened, rest = text.strip(" $").removesuffix(".").partition(" (")
@@ -144,7 +144,7 @@ _Rewriting = tuple[tuple[str, ...], re.Pattern[str], str]
 
 
 def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
-    """Replace each pattern of a part of ``spellings.txt`` in a text, in the order of that file."""
+    """Apply rows of ``spellings.txt`` to a text, in the order of that file."""
     for triggers, pattern, new in rows:
         for trigger in triggers:  # `any` over a generator takes three times as long
             if trigger in text:
@@ -155,7 +155,10 @@ def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
 
 @cache
 def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
-    """Return the rows of both parts of ``spellings.txt``: texts of which one must occur, a pattern, its replacement."""
+    """Return the rows of ``spellings.txt`` in two lists: for layouts, and for formulas.
+
+    A row has texts of which one must occur, a pattern, and its replacement.
+    """
     named: dict[str, str] = {}
     parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []
     rows = parts[0]

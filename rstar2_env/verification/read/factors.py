@@ -1,6 +1,6 @@
 r"""The part of the parser that reads factors: atoms with powers, subscripts and units, commands, brackets.
 
-Brackets are values, tuples, intervals, sets, absolute values, matrices and layouts.
+A bracket is read as a value, a tuple, an interval, a set, an absolute value, a matrix or a layout.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def rename(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def key(node: Node) -> str:
-    """Return a canonical text of a tree; equal texts mean equal trees, up to the order of sums, products, unions."""
+    """Return a canonical text of a tree; equal texts mean equal trees, up to the order in sums, products and unions."""
     match node:
         case Num(value=value):
             return str(value)

@@ -129,8 +129,8 @@ def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
     If the other answer has no unit, ``5 m`` may be a product.
 
     Args:
-        node: The node that may contain letters.
-        other: The other answer.
+        node: The answer in which letters may be a unit.
+        other: The answer with which it is compared.
         bare: Whether letters become a unit even if the other answer has no unit.
     """
     beside = other.unit if isinstance(other, Quantity) else None
@@ -243,7 +243,7 @@ def _is_loose(name: str, node: Node, enough: Callable[[Node], bool], *, added: b
 
 
 ELSE = Const("else")
-"""The node of the last case's condition if that is "otherwise"."""
+"""The node for the condition "otherwise" of the last case."""
 
 _START = re.compile(r"\s*(?:if|for|when|where|provided|given|on)\b\s*", re.IGNORECASE)
 _ELSE = re.compile(r"\s*(?:otherwise|else|elsewhere|in all other cases)\s*\.?", re.IGNORECASE)

@@ -317,7 +317,7 @@ class Reader(Factors):
                 return node
 
     def _divisor(self, right: Node) -> Node:
-        """Read the rest of a divisor; with tight division, implicit factors right after it belong to it."""
+        """Read the rest of a divisor; with tight division (``1/2x`` is ``1/(2x)``), implicit factors belong to it."""
         while self.tight_division and not self.peek().spaced and self.starts_factor():
             right = times(right, self.factor())
         return right

@@ -49,7 +49,7 @@ _LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
 
 
 def is_response(text: str) -> bool:
-    """Return whether a text is more than a bare answer: it has a box or another mark, or more than a few words."""
+    """Return whether a text is more than a bare answer: a box, a phrase such as "the answer is", or many words."""
     if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text or "####" in text:
         return True
     outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))
@@ -90,7 +90,7 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
 
 
 def _in_sentence(sentence: str) -> str | None:
-    """Return the value after "the answer is": the text if it is a bare answer, else its last formula or number."""
+    """Return the value in the text after "the answer is": a bare answer, else the last formula or number."""
     stripped = sentence.strip().strip("*_\"' ").rstrip(".")
     if not stripped or _is_denied(stripped):
         return None  # such as "The answer is not 7."

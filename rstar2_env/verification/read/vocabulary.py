@@ -110,7 +110,7 @@ def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, 
 
 
 def before_remark(text: str) -> str | None:
-    """Return the unit in "meters tall" or "dollars in total"; ``None`` if the words after it are more than a remark."""
+    """Return the unit in "meters tall" or "dollars in total"; ``None`` if more than a remark follows the unit."""
     first, _, rest = text.partition(" ")
     said = rest.lower().split()
     if not said or read_unit(first) is None or not all(word in REMARKS for word in said):

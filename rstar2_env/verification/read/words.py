@@ -31,7 +31,7 @@ _NUMBER_WORDS = {
 
 
 def _numbers(file: str) -> dict[str, int]:
-    """Return the numbers in a table by name. A line has a number and its names."""
+    """Return the numbers in a file by name; each line of the file has a number and its names."""
     return {name: int(number) for number, *names in map(str.split, table(file)) for name in names}
 
 
@@ -57,7 +57,7 @@ _COMPOUNDS = (
     (re.compile(rf"\b(soixante|octante)[- ](?:et[- ])?({_TEENS.replace(' ', '|')})\b"), r"\1\2"),
     (re.compile(r"(hundert|tausend)(?:und\b)?"), r" \1 "),
 )
-"""Patterns and replacements that turn French numbers from 70 to 99 and German numbers above 99 into known words."""
+"""Patterns and replacements that turn French numbers from 70 to 99, and German ones above 99, into ``_NAMED`` words."""
 SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
@@ -315,7 +315,7 @@ def canonical(text: str) -> str:
 def decision(text: str) -> str | None:
     """Return the decision ("yes", "no", "true", "false") with which a text begins, or ``None``.
 
-    The text must end after it, or continue with the same decision or with a reason: "Yes, because 7 is prime".
+    After the decision, the text must end, repeat the decision or give a reason: "Yes, because 7 is prime".
     """
     match = re.match(
         r"\s*(?:(?:the\s+)?answer\s*(?:is|:)\s*|(?:the|this|that)\s+(?:statement|claim|proposition)\s+is\s+)?"

@@ -210,7 +210,7 @@ class Evaluator:
         return ball.known(base**exponent)  # type: ignore[type-var]  # one kind or the other
 
     def _real_power(self, base: ball.Real, exponent: ball.Real) -> Value:
-        """Return a power of a real number that is not whole; an odd root of a negative number is real."""
+        """Return ``base`` to an exponent that is not a whole number; an odd root of a negative number is real."""
         direction = ball.certain_sign(base)
         if direction == 0:
             raise ball.UndefinedError
@@ -282,7 +282,7 @@ def _by_cases(calc: Evaluator, args: tuple[Node, ...]) -> Value:
 
 
 def _holds(calc: Evaluator, condition: Node) -> bool:
-    """Whether a condition of a case holds at the evaluator's point."""
+    """Whether the condition of one case of a function by cases holds at the evaluator's point."""
     match condition:
         case Const(name="else"):
             return True

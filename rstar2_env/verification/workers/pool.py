@@ -189,7 +189,7 @@ class WorkerPool:
                 del self._known[next(iter(self._known))]
 
     def _do(self, process: WorkerProcess | None, job: _Job, seconds: float) -> tuple[WorkerProcess | None, WorkerReply]:
-        """Send a job to ``process``, or to a new worker if that is ``None`` or dies.
+        """Send a job to ``process``, or to a new worker if ``process`` is ``None`` or dies.
 
         Returns:
             The worker for the next job, ``None`` if it has ended, and the reply.

@@ -199,7 +199,7 @@ class WorkerProcess:
 class _Deadline:
     """A wall-clock deadline that is extended by the CPU time that the worker did not get on a busy machine.
 
-    Without this, the same answer would be right on an idle machine and a timeout on a busy one.
+    Without the extension, the same answer would be right on an idle machine and a timeout on a busy one.
     """
 
     def __init__(self, pid: int, timeout_s: float) -> None:

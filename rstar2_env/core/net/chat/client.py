@@ -97,8 +97,8 @@ class ChatClient:
 
         Raises:
             EndpointBudgetError: The token or money budget is spent.
-            UnusableReplyError: The endpoint refused the conversation for its content, or it exceeds the model's
-                context.
+            UnusableReplyError: The endpoint refused the conversation for its content, or the conversation exceeds the
+                model's context.
             ServiceError: The endpoint did not answer, or its answer does not have the format of its API.
         """
         name = digest(self._endpoint.url, {**fields, "messages": list(messages)}, sample) if self._cache else ""

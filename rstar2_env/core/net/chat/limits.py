@@ -129,7 +129,7 @@ class Meter:
 
 
 class Pace:
-    """Delays requests so that all threads together stay within the rates.
+    """Delays requests so that all threads together stay within the rates of ``limits``.
 
     Requests are spread evenly. The tokens of a reply are known only afterwards, so they delay later requests.
 
@@ -146,7 +146,7 @@ class Pace:
         self._free = self._tokens_free = self._held = 0.0
 
     def seat(self) -> AbstractContextManager[Any]:
-        """Return a context that counts as one request in flight; entering it waits while the limit is reached."""
+        """Return a context that counts as one request in flight; entering it waits while ``in_flight`` requests run."""
         return self._seats
 
     def wait(self) -> None:
