@@ -81,7 +81,7 @@ class Aggregation(Protocol):
     """Protocol of an aggregation: the average of token losses, given as one weight for all tokens of a row."""
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
-        """Return one weight per row, which each of its policy tokens has.
+        """Return one weight per row; each policy token of the row has this weight.
 
         Args:
             lengths: Number of policy tokens in each row of the optimizer batch on this process, (rows,); for terms
