@@ -28,7 +28,7 @@ class Machine(CheckedOptions):
 
     Attributes:
         gpus: Number of devices of the machine.
-        gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator, whose speed is
+        gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator; its speed is
             unknown.
         assume: Assumptions about speed and memory, as for ``rstar2 plan``.
     """

@@ -27,7 +27,8 @@ from .places import find_file
 FOLDER = "stages"
 """Name of the subfolder of the pipeline's folder in which every stage has a folder."""
 CONFIG = "config"
-"""Kind of an input that is a file of options; these count as the stage's options, so the file itself has no digest."""
+"""Kind of an input that is a file of options. The options count as the stage's own, so the file itself has no
+digest."""
 PROBLEMS = "problems"
 """Kind of an input that is a source of problems. It may be written as a file name followed by options."""
 _OR = re.compile(r"\s+or\s+")

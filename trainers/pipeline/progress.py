@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_S, MOST_S = 15.0, 120.0
-"""Seconds until a stage's first line of progress; and maximum of the interval, which doubles after each line."""
+"""Seconds until a stage's first line of progress, and maximum seconds between two lines; the interval doubles after
+each line, up to this maximum."""
 
 
 @dataclass(frozen=True, slots=True)

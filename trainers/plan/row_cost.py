@@ -20,7 +20,7 @@ Chunk = tuple[int, int, int]
 _CHUNK = 256
 """Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
 _CALL = 2**23
-"""Largest number of pairs of a query and a key in one attention call with several chunks, which bounds its mask."""
+"""Largest number of query-key pairs in one attention call with several chunks; bounds the size of the call's mask."""
 _WASTE = 1.15
 """Largest padded size of an attention call, relative to the total size of its chunks."""
 _PAIR = 0.25
