@@ -152,7 +152,7 @@ class Adapts(Protocol):
 
 
 def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[LossInput]:
-    """Return the union of the needs of a loss's terms and correction."""
+    """Return the names of all inputs that a loss's terms and its correction need."""
     return frozenset[LossInput]().union(correction.needs, *(term.needs for term in terms))
 
 

@@ -170,9 +170,10 @@ class PipelinePlan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """Return the model from outside the pipeline from which a stage's input ``option``, a model, was trained.
+        """Return the external model from which the model in a stage's input ``option`` was trained.
 
-        Training may have taken several stages. The result is empty if there is no such model.
+        An external model is not an output of the pipeline. Training may have taken several stages. The result is empty
+        if there is no external model.
         """
         for one in made.given.get(option, ()):
             if not one.step:

@@ -1,8 +1,8 @@
 """Reports the remaining time of all stages while a pipeline runs.
 
-The time of a stage is estimated from finished stages of the same kind in this folder, in proportion to the work
-(episodes to play, rows to train on). If no such stage has finished, the estimate of ``rstar2 plan`` is used. Stages
-without an estimate are listed by name.
+The time of a stage is estimated from finished stages of the same kind in the pipeline's folder, in proportion to the
+work (episodes to play, rows to train on). If no such stage has finished, the estimate of ``rstar2 plan`` is used.
+Stages without an estimate are listed by name.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class RowCost:
     def memory(self, spans: Sequence[tuple[int, int]]) -> float:
         """Return how many tokens in separate rows take as much memory as a prefix tree.
 
-        The tree keeps its tokens, copies of keys, values and queries, and masks.
+        The tree keeps its tokens, its masks, and copies of keys, values and queries.
 
         The masks are converted to tokens as if the model recomputed its layers: then a token needs the least memory, so
         the masks count most.
