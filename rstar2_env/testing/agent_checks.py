@@ -96,7 +96,7 @@ class AgentHarness(MadeEnvs):
 
 
 def protocol(harness: AgentHarness) -> None:
-    """Check the agent's methods ``reset`` and ``act``, their arguments, its docstring, and its declared needs."""
+    """Check the agent's methods ``reset`` and ``act``, the arguments of both, the docstring, and ``needs_problem``."""
     agent = harness.make()
     problem = getattr(agent, "needs_problem", False)
     require(isinstance(problem, bool), f"needs_problem must be True or absent, not {problem!r}")
@@ -162,7 +162,7 @@ def forgetting(harness: AgentHarness) -> None:
 
 
 def other_environments(harness: AgentHarness) -> None:
-    """Check that the agent plays an environment of another package, whose ``info`` is empty."""
+    """Check that the agent plays an environment whose ``info`` is empty, as in other packages."""
     agent = harness.make()
     # An agent that knows the answer may have nothing to say after it has given the answer.
     env = PlainEnv(turns=1 if getattr(agent, "needs_problem", False) else 3)
@@ -207,7 +207,7 @@ def untouched_info(harness: AgentHarness) -> None:
 
 
 def global_random_state(harness: AgentHarness) -> None:
-    """Check that the states of ``random`` and ``numpy.random`` are neither used nor changed."""
+    """Check that the agent neither uses nor changes the states of ``random`` and ``numpy.random``."""
     env = harness.env()
     advice = "draw from numpy.random.default_rng(seed), made in reset"
     require_own_randomness(lambda: harness.play(harness.make(), env, harness.seeds[0]), advice)

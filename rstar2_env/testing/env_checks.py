@@ -176,7 +176,7 @@ def pickling(harness: Harness) -> None:
 
 
 def global_random_state(harness: Harness) -> None:
-    """Check that the states of ``random`` and ``numpy.random`` are neither used nor changed."""
+    """Check that the environment neither uses nor changes the states of ``random`` and ``numpy.random``."""
 
     def play() -> list[Any]:
         env = harness.env()

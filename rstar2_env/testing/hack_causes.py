@@ -1,7 +1,7 @@
 r"""Generators of wrong answers that a lenient verifier might accept, one for each cause in docs/verification-rules.md.
 
-Each function draws one hack: an answer that does not solve the problem, or only repeats it, but that a lenient
-comparison treats as equal to the gold answer. Not covered: how the hacks are graded and played (see ``hacks``).
+Each function draws one hack: a wrong answer, or a repetition of the problem, that a lenient comparison treats as equal
+to the gold answer. Not covered: how the hacks are graded and played (see ``hacks``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Hostile programs that every provider's sandbox must survive.
 
-Covered: sources that crash parsers, attacks on the code that runs a program, processes and signals, system calls,
-memory and files. Each program lists its acceptable statuses. Not covered: escapes, which ``rstar2_env.sandbox.check``
-tries.
+Covered: sources that crash parsers; attacks on the code that runs a program; misuse of processes, signals, system
+calls, memory and files. Each program lists its acceptable statuses. Not covered: escapes, which
+``rstar2_env.sandbox.check`` tries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rstar2_env.sandbox.limits import Limits
 from rstar2_env.testing.harness import require
 
 HOSTILE_LIMITS = Limits(wall_s=2.0, memory_mb=512, processes=64, output_bytes=64 << 10)
-"""The limits under which the programs must run."""
+"""Limits under which a sandbox must run the hostile programs."""
 _PATIENT_S = 9.0
 _LONGEST_S = 25.0
 

@@ -151,7 +151,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """Check that equal seeds give equal draws, different seeds different draws, and all seeds the same hashes."""
+    """Check that only equal seeds give equal random draws, and that the hash of a text is the same for all seeds."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed gave different random numbers: {first!r} and {again!r}")
@@ -353,7 +353,7 @@ _ENDINGS: tuple[tuple[str, ToolStatus, dict[str, Any]], ...] = (
     ("import os\nos.abort()", ToolStatus.EXCEPTION, {"signal": "SIGABRT", "exit_code": None}),
     ("raise MemoryError", ToolStatus.MEMORY, {"error_type": "MemoryError"}),
 )
-"""Programs with their expected status and outcome fields."""
+"""Programs that end in different ways, each with its expected status and expected fields of the outcome."""
 
 
 def _expect(what: str, outcome: Outcome, *allowed: ToolStatus, **fields: Any) -> None:

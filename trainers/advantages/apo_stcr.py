@@ -1,9 +1,9 @@
 """``apo_stcr``: penalizes wrong episodes more if they are longer than correct ones: APO's STCR (arXiv 2506.21655).
 
-A wrong episode that is longer than the mean length L of the group's correct episodes gets A (2 - base^-(length - L)):
-up to twice its advantage, with ``base`` 1.00001. Lengths count the policy's tokens. STCR is one of two parts of
-Asymmetric Policy Optimization; the other part is ``apo_dads``, a term of the loss. Use it against overthinking: long
-wrong answers.
+If a wrong episode is longer than the mean length L of the group's correct episodes, its advantage is multiplied by 2 -
+base^-(length - L), which is at most 2; by default, ``base`` is 1.00001. Lengths count the policy's tokens. STCR is one
+of two parts of Asymmetric Policy Optimization; the other part is ``apo_dads``, a term of the loss. Use it against
+overthinking: long wrong answers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ R_t = C [the episode is correct] - P [token t is in a wrong step], which is 2, 1
 (R_t - mean) / (std + eps) over all policy tokens of the group. A judge decides which steps are wrong. In the paper, it
 is a large language model that is called four times, and the steps that all four critiques name count as wrong. The
 judge ``statuses`` needs no model: a turn with a failed call is a wrong step. Use it to penalize mistakes inside correct
-answers, but not correct steps in wrong answers.
+answers, and to penalize correct steps in wrong answers less than wrong steps.
 """
 
 # This module is longer than most parts because wrong steps are found before tokens get values.

@@ -91,7 +91,7 @@ class Gdpo(CheckedOptions):
 
 
 def _components(episode: Episode) -> dict[str, float]:
-    """Return an episode's score per reward component, without the parts of the return (``return/<name>``)."""
+    """Return an episode's score per reward component, without the parts of ``return`` (``return/<name>``)."""
     own = {name: value for name, value in episode.rewards.items() if not name.startswith("return/")}
     return own or {"return": episode.reward}
 

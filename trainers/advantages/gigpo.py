@@ -143,8 +143,8 @@ class Gigpo(GroupAdvantage):
         """Return the mean that is subtracted from each episode's values, (episodes,); 0 for a mean without values.
 
         Args:
-            values: The values that are compared.
-            numbers: Index of the episode that each value belongs to.
+            values: Rewards of episodes, or returns of turns.
+            numbers: For each value, the index of its episode.
             episodes: Number of episodes.
         """
         if self.baseline == "all":

@@ -88,7 +88,7 @@ class GroupMeanBatchStd(CheckedOptions):
 
 
 def _over(values: FloatArray, divisor: float) -> FloatArray:
-    """Return the quotient; zeros if the divisor is 0, since the numerator is then 0 too."""
+    """Return ``values / divisor``; zeros if the divisor is 0, since the values are then 0 too."""
     return values / divisor if divisor else np.zeros_like(values)
 
 

@@ -31,7 +31,7 @@ class Igpo(GroupAdvantage):
     With ``baseline="turn"``, b_t is the mean G_t of the other episodes of the group that have a turn t, and 0 if there
     are none. This b_t does not depend on the turn's own action, so the gradient is unbiased up to the division by std.
     With ``baseline="group"``, as in the paper, each r_k is normalized by the mean and std of all r of the group, and
-    then summed. This baseline subtracts the mean once for every remaining turn, which biases the gradient if the policy
+    then summed. This baseline subtracts the mean once for every remaining turn. This biases the gradient if the policy
     influences the number of turns: if every turn earns the same reward, the gradient is 0, although longer episodes
     earn more.
 

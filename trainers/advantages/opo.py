@@ -5,7 +5,7 @@ minimum-variance baseline if the squared gradient of an episode grows with its l
 on-policy: one update per rollout, without clip, KL term or entropy bonus. Use it if the lengths of correct and wrong
 episodes differ widely.
 
-The paper's b includes the episode's own reward, with a weight that depends on its own length, which biases the
+The paper's b includes the episode's own reward, with a weight that depends on the episode's length; this biases the
 gradient. With ``baseline="others"``, the sums are over the other episodes of the group, and the gradient is unbiased.
 If the other episodes have no policy tokens, the baseline is the mean over the whole group.
 """

@@ -3,8 +3,8 @@
 The advantage of an episode in such a group is -scale (p - mean) / (std + eps). p is the penalty of Resample-on-Correct:
 the share of failed calls (0.5 without a call), plus a penalty for a missing or repeated answer tag. In every other
 group, another estimator computes the advantages. Clean calls therefore never count more than a correct answer. By
-contrast, a penalty in the reward, or ``call_penalty``, affects every group. The reward does not change. This part is
-our own; use it with the selector of the same name, in addition to GRPO-RoC (arXiv 2508.20722).
+contrast, a penalty in the reward, or ``call_penalty``, affects every group. The reward does not change. This estimator
+is this package's own; use it with the selector of the same name, in addition to GRPO-RoC (arXiv 2508.20722).
 """
 
 from __future__ import annotations

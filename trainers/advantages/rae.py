@@ -1,8 +1,9 @@
 """``rae``: the reward minus a running mean of the rewards of the episode's role: RAE of SPIRAL (arXiv 2506.24119).
 
-A = r - b, where b is an exponential mean of the rewards of the same role in earlier steps and in this step; the role is
-``Episode.task``. A group may have a single episode. The means are saved in checkpoints. Use it for self-play and
-mixtures of games, where the mean reward of a group is not informative and the mean reward of a role drifts slowly.
+A = r - b, where b is an exponential mean, over this step and earlier steps, of the rewards of episodes with this
+episode's role (``Episode.task``). A group may have a single episode. The means are saved in checkpoints. Use it for
+self-play and mixtures of games, where the mean reward of a group is not informative and the mean reward of a role
+drifts slowly.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from .base import ADVANTAGES, Advantages, sums_by_task
 class Rae(CheckedOptions, SavedAttributes):
     """The reward minus a running mean of the rewards of the episode's task: SPIRAL (arXiv 2506.24119).
 
-    The running mean starts at 0. The n episodes that a step has of the task move the running mean towards their mean
-    reward, by 1 - decay^n of the distance. An update after each episode would give the same result, averaged over all
-    orders of the episodes.
+    The running mean starts at 0. If a step has n episodes of the task, the running mean moves towards their mean reward
+    by 1 - decay^n of the distance. An update after each episode would give the same result, averaged over all orders of
+    the episodes.
 
     Args:
         decay: Weight of the previous mean when one episode is added.

@@ -1,10 +1,10 @@
 """``reinforce_pp``: returns of tokens, normalized over the batch: REINFORCE++ (arXiv 2501.03262).
 
-A_t = (G_t - mean) / (std + eps) over all policy tokens of the batch, where G_t is the sum of the rewards of this turn
-and later turns, discounted by gamma per policy token in between. Tokens of the environment do not end or discount a
-return, so the reward of the last turn also counts for the first turn of the episode. With ``baseline=group``, the mean
-reward of the group is subtracted first (REINFORCE++-baseline). The paper's KL penalty is a term of the loss here. Use
-the plain form for one episode per problem, and the baseline for groups.
+A_t = (G_t - mean) / (std + eps) over all policy tokens of the batch, where G_t is the sum of the rewards of the token's
+turn and of later turns, discounted by gamma per policy token in between. Tokens of the environment do not end or
+discount a return, so the reward of the last turn also counts for the first turn of the episode. With
+``baseline=group``, the mean reward of the group is subtracted first (REINFORCE++-baseline). The paper's KL penalty is a
+term of the loss here. Use the plain form for one episode per problem, and the baseline for groups.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ def turn_rewards(episode: Episode) -> FloatArray:
     """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
 
     The component ``return`` of the trainer's reward is split among the turns in proportion to the environment's
-    rewards. With ``return:weight=0.5`` a turn gets half of its reward from the environment; without that component, it
-    gets 0. All other components are computed at the end of an episode and are therefore added to the last turn.
+    rewards. With ``return:weight=0.5``, a turn gets half of the environment's reward for it; without the component
+    ``return``, a turn gets 0. All other components are computed at the end of an episode and are therefore added to the
+    last turn.
     """
     own = [turn.reward for turn in episode.steps]
     earned = np.array(episode.measured.get(TURN_RETURNS, own), dtype=np.float64)

@@ -16,7 +16,7 @@ from .base import ADVANTAGES, Advantage, Advantages
 
 @dataclass(frozen=True)
 class Wrapped(CheckedOptions):
-    """Base class of estimators that change the advantages of another estimator, and share its needs and state.
+    """Base class of estimators that change the advantages of an inner estimator, and share its ``needs`` and its state.
 
     Args:
         of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
@@ -26,21 +26,21 @@ class Wrapped(CheckedOptions):
     _inner: Advantage = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Create the other estimator.
+        """Create the inner estimator.
 
         Raises:
-            ConfigurationError: An option of the other estimator is not valid.
-            UnknownNameError: The other estimator does not exist.
+            ConfigurationError: An option of the inner estimator is not valid.
+            UnknownNameError: The inner estimator does not exist.
         """
         super().__post_init__()
         object.__setattr__(self, "_inner", make_inner(ADVANTAGES, self.of))
 
     def inner(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """Return the advantages of the other estimator."""
+        """Return the advantages of the inner estimator."""
         return self._inner(groups, ranks)
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate an estimator's attributes (``least``, ``needs``, ``state_dict``, ...) to the other estimator."""
+        """Delegate an estimator's attributes (``least``, ``needs``, ``state_dict``, ...) to the inner estimator."""
         if name.startswith("_"):  # includes ``_inner``, which copy requests before it is set
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.")
         return getattr(self._inner, name)

@@ -81,7 +81,7 @@ class Aggregation(Protocol):
     """Protocol of an aggregation: the average of token losses, given as one weight for all tokens of a row."""
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
-        """Return one weight per row, which each of its policy tokens has.
+        """Return one weight per row; each policy token of the row has this weight.
 
         Args:
             lengths: Number of policy tokens in each row of the optimizer batch on this process, (rows,); for terms
@@ -152,7 +152,7 @@ class Adapts(Protocol):
 
 
 def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[LossInput]:
-    """Return the union of the needs of a loss's terms and correction."""
+    """Return the names of all inputs that a loss's terms and its correction need."""
     return frozenset[LossInput]().union(correction.needs, *(term.needs for term in terms))
 
 

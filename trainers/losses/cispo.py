@@ -16,10 +16,9 @@ class Cispo(Anchored, CheckedOptions):
 
     sg is the stop-gradient. Clipping the surrogate drops the gradient of rare tokens, whose probability changes most in
     the first update on them. This term bounds the weight of rare tokens and keeps their gradient; it suits many updates
-    per rollout.
-    The paper has no lower bound and tunes the upper bound. Implementations write the bounds in three ways: TRL caps the
-    ratio itself (its ``epsilon_high``, 5 in ScaleRL, arXiv 2510.13786, is ``high=4``), verl clips it to the range from
-    0.8 to 1.2 (``low=0.2,high=0.2``), SkyRL uses ``low=1,high=4``.
+    per rollout. The paper has no lower bound and tunes the upper bound. Implementations write the bounds in three ways:
+    TRL caps the ratio itself (its ``epsilon_high``, 5 in ScaleRL, arXiv 2510.13786, is ``high=4``), verl clips it to
+    the range from 0.8 to 1.2 (``low=0.2,high=0.2``), SkyRL uses ``low=1,high=4``.
 
     Args:
         low: The weight is at least 1 - low; ``None`` sets no lower bound.

@@ -24,7 +24,7 @@ class ShapedOffpolicy(CheckedOptions):
 
     Args:
         gamma: Probability at which f is one half.
-        low: See ``ppo_clip``; applies to sampled rows. The authors clip neither side.
+        low: See ``ppo_clip``; applies to sampled rows. The authors use no bound.
         high: See ``ppo_clip``.
     """
 

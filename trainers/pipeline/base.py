@@ -53,7 +53,8 @@ class Work:
         progress: Whether to show progress.
         inherited: File descriptors that child processes must inherit. As long as one of them is open, the pipeline's
             folder is locked for other runners.
-        find: Returns the path of a file named in an option, searched like input files; ``None`` if it does not exist.
+        find: Returns the path of a file that an option names; ``None`` if it does not exist. The file is looked up in
+            the same folders as input files.
         report: Receives the progress of the stage: the number of finished items and the total.
         say: Prints a sentence for the user.
     """

@@ -28,8 +28,7 @@ class Machine(CheckedOptions):
 
     Attributes:
         gpus: Number of devices of the machine.
-        gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator, whose speed is
-            unknown.
+        gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator, at unknown speed.
         assume: Assumptions about speed and memory, as for ``rstar2 plan``.
     """
 
@@ -58,8 +57,8 @@ class CostInputs:
 
     Attributes:
         machine: The machine that runs the stage.
-        model: The model from outside the pipeline from which the stage's model was trained, directly or in several
-            stages; empty if there is none.
+        model: The external model (not an output of the pipeline) from which the stage's model was trained, directly or
+            in several stages; empty if there is none.
         counts: Number of problems or traces in each input of the stage, by the name of the option, if known.
     """
 

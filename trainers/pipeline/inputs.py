@@ -1,4 +1,4 @@
-"""Compute digests of a stage's inputs and of files that its options name, and describe changes since its last run.
+"""Compute digests of a stage's inputs and of files that its options name; describe a stage's changes between runs.
 
 Not covered: reading the content (``digests``), and running a stage again after a change (``run``).
 """

@@ -50,7 +50,7 @@ def find_pipeline(name: str) -> Path:
 def find_file(written: str, pipeline: Path) -> Path | None:
     """Resolve a path that is written in a pipeline's file; return ``None`` if nothing exists there.
 
-    A relative path is searched in the folder of the pipeline's file, in its parent folder, in the current folder, and
+    A relative path is looked up in the folder of the pipeline's file, in its parent folder, in the current folder, and
     in the folder ``HOME``, which contains ``configs``.
     """
     folder = pipeline.resolve().parent

@@ -27,7 +27,8 @@ from .places import find_file
 FOLDER = "stages"
 """Name of the subfolder of the pipeline's folder in which every stage has a folder."""
 CONFIG = "config"
-"""Kind of an input that is a file of options; these count as the stage's options, so the file itself has no digest."""
+"""Kind of an input that is a file of options. The options count as the stage's own, so the file itself has no
+digest."""
 PROBLEMS = "problems"
 """Kind of an input that is a source of problems. It may be written as a file name followed by options."""
 _OR = re.compile(r"\s+or\s+")
@@ -169,9 +170,10 @@ class PipelinePlan:
         return made
 
     def origin(self, made: Made, option: str = "model") -> str:
-        """Return the model from outside the pipeline from which a stage's input ``option``, a model, was trained.
+        """Return the external model from which the model in a stage's input ``option`` was trained.
 
-        Training may have taken several stages. The result is empty if there is no such model.
+        An external model is not an output of the pipeline. Training may have taken several stages. The result is empty
+        if there is no external model.
         """
         for one in made.given.get(option, ()):
             if not one.step:

@@ -1,8 +1,8 @@
 """Reports the remaining time of all stages while a pipeline runs.
 
-The time of a stage is estimated from finished stages of the same kind in this folder, in proportion to the work
-(episodes to play, rows to train on). If no such stage has finished, the estimate of ``rstar2 plan`` is used. Stages
-without an estimate are listed by name.
+The time of a stage is estimated from finished stages of the same kind in the pipeline's folder, in proportion to the
+work (episodes to play, rows to train on). If no such stage has finished, the estimate of ``rstar2 plan`` is used.
+Stages without an estimate are listed by name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_S, MOST_S = 15.0, 120.0
-"""Seconds until a stage's first line of progress; and maximum of the interval, which doubles after each line."""
+"""Seconds until a stage's first line of progress, and maximum seconds between two lines; the interval doubles after
+each line, up to this maximum."""
 
 
 @dataclass(frozen=True, slots=True)

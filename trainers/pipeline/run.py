@@ -74,7 +74,7 @@ class PipelineRun:
     skipped: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Read the folder.
+        """Read the pipeline's events from its folder.
 
         Raises:
             ConfigurationError: The folder contains a run that is not a pipeline.

@@ -254,7 +254,7 @@ def _nodes(count: int) -> list[str]:
 
 @contextmanager
 def _key() -> Iterator[None]:
-    """Set an API key for the servers of this context and their client, unless the user has set a key."""
+    """Context manager that sets an API key for its servers and their client, unless the user has set a key."""
     if os.environ.get(_KEY):
         yield
         return

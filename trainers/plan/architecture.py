@@ -60,7 +60,7 @@ class Architecture:
 
     @property
     def kv_width(self) -> int:
-        """Total width of all key heads, which is also that of all value heads."""
+        """Total width of all key heads; all value heads together have the same width."""
         return self.kv_heads * self.head_dim
 
     @property
@@ -231,4 +231,4 @@ MODELS = {
         Architecture("llama-3.1-70b", 80, 8192, 28_672, 64, 8, 128, 128_256),
     )
 }
-"""Models by name, with the sizes in their public configurations, which Base and Instruct variants share."""
+"""Models by name, with the sizes in their public configurations; Base and Instruct variants have the same sizes."""

@@ -79,4 +79,4 @@ SOURCES = {
     "trained_share": "an upper bound: every row is trained on",
     "other_share": "assumed; for 8 MI300X, miles published 0.38, including log-probabilities and waking of engines",
 }
-"""The source of each default."""
+"""The source of each assumption's default, by the name of the assumption."""

@@ -55,7 +55,7 @@ PRIME_FIGURES = (
     ("qwen3-0.6b", 1, 16_384, 11_900.0),
     ("qwen3-0.6b", 1, 65_536, 10_150.0),
 )
-"""Model, devices, tokens of a row, and published tokens per second."""
+"""Published measurements of prime-rl: model, number of devices, tokens of a row, and tokens per second."""
 
 
 def comparisons() -> list[Published]:

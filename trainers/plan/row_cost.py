@@ -20,7 +20,7 @@ Chunk = tuple[int, int, int]
 _CHUNK = 256
 """Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
 _CALL = 2**23
-"""Largest number of pairs of a query and a key in one attention call with several chunks, which bounds its mask."""
+"""Largest number of query-key pairs in one attention call with several chunks; bounds the size of the call's mask."""
 _WASTE = 1.15
 """Largest padded size of an attention call, relative to the total size of its chunks."""
 _PAIR = 0.25
@@ -63,7 +63,7 @@ class RowCost:
     def memory(self, spans: Sequence[tuple[int, int]]) -> float:
         """Return how many tokens in separate rows take as much memory as a prefix tree.
 
-        The tree keeps its tokens, copies of keys, values and queries, and masks.
+        The tree keeps its tokens, its masks, and copies of keys, values and queries.
 
         The masks are converted to tokens as if the model recomputed its layers: then a token needs the least memory, so
         the masks count most.

@@ -87,7 +87,8 @@ def _held_out_seconds(
     """Return the mean seconds of evaluation per step.
 
     The mean length of an evaluation episode is ``assume.mean_tokens``, but at most the evaluation's token budget; if
-    ``mean_tokens`` is ``None``, it is half of that budget. An engine plays at most ``rows`` episodes at once.
+    ``mean_tokens`` is ``None``, the mean length is half of that budget. An engine plays at most ``rows`` episodes at
+    once.
     """
     if not work.held_out:
         return 0.0

@@ -173,7 +173,7 @@ def saved(model: Architecture, how: Training) -> float:
 
 
 def _peaks(model: Architecture, how: Training) -> tuple[float, float]:
-    """Return the bytes of temporaries in the head, and in the backward pass of a layer."""
+    """Return the bytes of temporary tensors in the head, and in the backward pass of a layer."""
     head: float = how.width * min(how.tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS)
     if not how.fused:
         logits = 4 * how.tokens * model.vocabulary

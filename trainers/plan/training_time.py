@@ -51,8 +51,8 @@ def training_time(
 ) -> TrainingTime:
     """Return the seconds of the forward and backward passes of a step.
 
-    Training once on all rows takes the operations of three forward passes, or of four if layers are recomputed; LoRA
-    needs one less. The log-probabilities of a reference model take one more forward pass per step.
+    Training once on all rows takes the operations of three forward passes, or of four if layers are recomputed; with
+    LoRA, one fewer. The log-probabilities of a reference model take one more forward pass per step.
 
     Args:
         model: Sizes of the model.

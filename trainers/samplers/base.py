@@ -42,8 +42,8 @@ class Start:
 class GroupResult:
     """The results of one group.
 
-    An episode counts unless it ended as ``unavailable`` or ``cancelled``, or is ``off_policy`` in a group that has
-    available episodes that are not ``off_policy``. All numbers cover the counted episodes.
+    Episodes that ended as ``unavailable`` or ``cancelled`` do not count. Episodes that are ``off_policy`` count only if
+    all available episodes of the group are ``off_policy``. All numbers cover the counted episodes.
 
     Attributes:
         start: Start of the group.
@@ -127,10 +127,10 @@ def problems_of(env: Any) -> ProblemSource | None:
 
 
 SamplerFactory = Callable[..., Sampler]
-"""Creates a sampler from its options and from the arguments that it declares among ``ids``, ``seed`` and ``problems``.
+"""Creates a sampler from its options and the arguments that it declares, out of ``ids``, ``seed`` and ``problems``.
 
 ``ids`` are the ids of the problems of a finite source, else ``None``; ``problems`` is the environment's source of
-problems, or ``None``. The modules ``kinds`` and ``listed`` have helpers for them.
+problems, or ``None``. The modules ``kinds`` and ``listed`` have helpers that draw from these problems.
 """
 
 SAMPLERS: Registry[SamplerFactory] = Registry(

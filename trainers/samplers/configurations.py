@@ -136,7 +136,9 @@ class ConfigurationSpace:
         return {**fields.pop("meta"), **fields}
 
     def read(self, written: Any) -> Configuration:
-        """Return the configuration that ``{"world": ..., "options": {...}}`` describes; a missing option is easiest.
+        """Return the configuration that ``{"world": ..., "options": {...}}`` describes.
+
+        An option that is missing has its easiest value.
 
         Raises:
             ConfigurationError: The world, an option or a value is not in ``worlds`` or ``vary``.

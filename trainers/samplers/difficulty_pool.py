@@ -80,7 +80,7 @@ class DifficultyPool(SavedAttributes):
         return found
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Put the problems of the step into their pools."""
+        """Put the problems of the rollout into their pools."""
         for outcome in outcomes:
             if outcome.start.problem_id in self._list.place:
                 self._rates.add(outcome.start.problem_id, outcome.reward * outcome.episodes, outcome.episodes)

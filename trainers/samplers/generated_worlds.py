@@ -36,8 +36,8 @@ class GeneratedWorlds(SavedAttributes):
 
     Rule: a world gets a number of configurations in proportion to its failure rate. If a world had no configurations in
     the last cycle, its new ones are spread evenly from the easiest to the hardest values. Otherwise, each new
-    configuration is one of the last cycle with one option changed: to the next harder value if the success rate was
-    above ``high``, or to the next easier value if it was below ``low``.
+    configuration is a configuration of the last cycle with one option changed: to the next harder value if the old
+    configuration's success rate was above ``high``, or to the next easier value if it was below ``low``.
 
     Model: the model's prompt lists the worlds and the configurations so far, each with its success rate, and the values
     of each option; it replies with configurations. If the reply has too few configurations, the rule adds the missing

@@ -1,7 +1,7 @@
 """``stages``: trains on one domain after the other, each for a number of rollouts (AceReason, arXiv 2505.16400).
 
-The paper trains on mathematics first and then on code, and excludes easy problems in later stages; meanwhile, the hook
-``length_stages`` increases the length of episodes from 8K to 32K tokens.
+The paper trains on mathematics first and then on code, and excludes easy problems in later stages. It also increases
+the length of episodes from 8K to 32K tokens; use the hook ``length_stages`` for this.
 """
 
 # This module is longer than most parts because it reports figures and has a state for checkpoints.
@@ -21,7 +21,7 @@ from .kinds import Kinds
 from .rates import Rates
 
 _REDRAWS = 20
-"""Maximum number of draws to find a problem that is not too easy."""
+"""Maximum number of redraws to find a problem whose pass rate is not above ``drop_above``."""
 
 
 class Stages(SavedAttributes):
@@ -37,8 +37,9 @@ class Stages(SavedAttributes):
             which they occur.
         steps: Rollouts of each stage except the last; one number applies to all. A rollout is trained on for up to
             ``optim.updates_per_rollout * optim.minibatches`` optimizer steps, which hooks count.
-        drop_above: Do not draw a problem again if the pass rate of its latest group was above this value, in this stage
-            or in a later stage of the same kind; ``None`` draws every problem again.
+        drop_above: If the pass rate of a problem's latest group was above this value, another problem is drawn instead,
+            also in a later stage of the same kind; after 20 redraws, any problem is used. ``None`` draws every problem
+            again.
 
     Raises:
         ConfigurationError: There are fewer than two kinds of problems, or ``steps`` does not match the stages.

@@ -51,7 +51,7 @@ class AdvantageHarness:
         return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
 
     def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None, processes: int = 1) -> Values:
-        """Return the advantages of groups, in order; each process gets a consecutive, possibly empty block of them.
+        """Return the advantages of groups, in order; each process gets a consecutive, possibly empty block of groups.
 
         Args:
             groups: The groups of episodes.

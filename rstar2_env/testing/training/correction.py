@@ -24,7 +24,7 @@ Make = Callable[[], Any]
 
 
 def declarations(make: Make) -> None:
-    """Check that ``needs`` is a frozenset of known needs."""
+    """Check that ``needs`` is a frozenset of names that a correction may declare, such as ``old``."""
     check_needs(make())
 
 

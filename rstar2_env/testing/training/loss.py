@@ -70,7 +70,7 @@ class LossHarness:
 
 
 def declarations(harness: LossHarness) -> None:
-    """Check that ``needs`` is a frozenset of known needs, and ``policy_gradient`` a bool.
+    """Check that ``needs`` is a frozenset of names that a term may declare, and ``policy_gradient`` a bool.
 
     A term that applies to the environment's tokens must not declare ``policy_gradient``.
     """
@@ -219,7 +219,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """Check that ``figures``, if defined, returns each metric's sum and count, without gradients or masked tokens."""
+    """Check that ``figures``, if defined, sums and counts each metric over unmasked tokens, without a gradient."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return

@@ -1,4 +1,4 @@
-"""``check_reward``: checks that a component scores every episode, and that it uses only the needs that it declares."""
+"""``check_reward``: checks that a component scores every episode, and reads only context that its ``needs`` names."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def needs(harness: RewardHarness) -> None:
-    """Check that all ``needs`` are known, and that a coroutine function declares ``lm``, ``judge`` or ``play``."""
+    """Check that ``needs`` has only known names; a coroutine function must declare ``lm``, ``judge`` or ``play``."""
     part = harness.make()
     declared: Any = getattr(part, "needs", frozenset())
     require(isinstance(declared, (set, frozenset)), f"`needs` is {declared!r}; declare a frozenset")

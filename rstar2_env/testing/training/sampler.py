@@ -36,7 +36,7 @@ class SamplerHarness:
     """One sampler under test.
 
     Attributes:
-        make: Function that makes a new sampler from a seed and a source of problems, which is ``None`` if the
+        make: Function that makes a new sampler from a source of problems and a seed. The source is ``None`` if the
             environment chooses problems by the seed.
         sources: The sources to test.
     """
@@ -128,7 +128,7 @@ def outcomes(harness: SamplerHarness) -> None:
 
 
 def checkpoints(harness: SamplerHarness) -> None:
-    """Check that ``state_dict`` can be stored as JSON, and that a new sampler continues from it as the old one does."""
+    """Check that ``state_dict`` can be stored as JSON, and that a new sampler continues from it like the saved one."""
     for problems in harness.sources:
         for stop in (0, 1, _STEPS // 2):
             whole = harness.run(harness.make(problems, 6), range(_STEPS))
@@ -164,7 +164,7 @@ def figures(harness: SamplerHarness) -> None:
 
 
 def pickling(harness: SamplerHarness) -> None:
-    """Check that a pickled copy, made midway through a run, continues in the same way."""
+    """Check that a pickled copy, made midway through a run, draws the same starts as the original."""
     for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))

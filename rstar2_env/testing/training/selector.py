@@ -138,7 +138,7 @@ def reasons(harness: SelectorHarness) -> None:
 
 
 def weighed(harness: SelectorHarness) -> None:
-    """Check that ``weighed``, if defined, returns finite numbers by position in the group, and changes nothing."""
+    """Check that ``weighed``, if defined, returns finite figures of episodes by position, and changes no episode."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "weighed"):

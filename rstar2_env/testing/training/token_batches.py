@@ -17,7 +17,7 @@ _TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
 NEEDS = frozenset({"old", "entropy", "reference", "teacher", "mean_logp", "environment", "embedding"})
 """Values of ``needs`` that a term or a correction may declare."""
 _BY_ROW = ("embedding", "peers", "relations")
-"""Names of the tensors that have no token axis."""
+"""Names of the tensors in ``Tokens`` that have no token axis."""
 _RELATIONS = ((1, -1, -1), (0, 0, 0), (1, 1, -1), (1, -1, 0))
 _SIZE = 5
 
@@ -74,7 +74,7 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
 
 
 def leaves(tokens: Any) -> list[Any]:
-    """Return the tensors for which gradients are computed."""
+    """Return the tensors of a micro-batch for which gradients are computed."""
     return [value for value in (tokens.logp, tokens.entropy, tokens.embedding) if value is not None]
 
 
@@ -126,7 +126,7 @@ def one_row(tokens: Any, row: int, width: int = _WIDTH) -> Any:
 
 
 def check_needs(part: Any) -> None:
-    """Require that ``needs`` of a part is a frozenset of known needs."""
+    """Require that ``needs`` of a part is a frozenset of names in ``NEEDS``."""
     needs: Any = getattr(part, "needs", None)
     require(isinstance(needs, frozenset), f"`needs` is {needs!r}; declare a frozenset, empty if it needs nothing more")
     require(

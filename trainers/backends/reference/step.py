@@ -1,8 +1,8 @@
 """Compute the loss and gradients of one optimizer step in the simplest form, as a reference for other backends.
 
-Each row is computed on its own, without padding, with the logits of every token and the whole graph in memory. Covered:
-the loss of a list of rows, and its gradients. Not covered: optimizations (micro-batches, several processes, mixed
-precision, recomputation), and playing episodes.
+Each row is computed on its own, without padding, with the logits of every token and the whole autograd graph in memory.
+Covered: the loss of a list of rows, and its gradients. Not covered: optimizations (micro-batches, several processes,
+mixed precision, recomputation), and playing episodes.
 """
 
 from __future__ import annotations

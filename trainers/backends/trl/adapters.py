@@ -6,7 +6,8 @@ If the folder of a model holds an adapter, the options determine its use:
   training continues from the adapter's current values;
 - ``lora_rank`` is 0: the adapter is merged into the weights, and all weights are trained;
 - otherwise: the adapter is merged, the merged model is written to ``start`` in the run's folder, and a new adapter is
-  added to it. Saved adapters name ``start`` as their base model, so the merged adapter is loaded with them.
+  added to it. Saved adapters name ``start`` as their base model, so loading a saved adapter also loads the merged
+  weights.
 
 Covered: LoRA and its variants that peft can merge. Not covered: other kinds of adapters, several adapters in one
 folder.

@@ -58,7 +58,7 @@ class WarmsUp(_Trainer):
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Create the scheduler; in a warm-up of n steps, step i (from 1) has i/n of the peak learning rate.
 
-        The schedules of transformers begin at 0, so that the first step would not change the weights.
+        The schedules of transformers begin at a rate of 0, with which the first step would not change the weights.
         """
         is_new = self.lr_scheduler is None
         scheduler: Any = super().create_scheduler(num_training_steps, optimizer)

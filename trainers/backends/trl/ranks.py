@@ -1,9 +1,9 @@
 """``AccelerateRanks``: collective operations of a run's processes over accelerate (gloo, NCCL or RCCL).
 
-A thread other than the training thread uses ``OwnRanks``, which has the same operations, and whose calls may interleave
-with the calls of the training thread. When this process ends, such a thread may still wait for a process that has
-failed. ``OwnRanks`` therefore waits in Python: if the interpreter ended while a thread waits inside torch, C++ would
-call ``std::terminate``, and the process would die of SIGABRT instead of reporting its error.
+A thread other than the training thread uses ``OwnRanks``. It has the same operations, and its calls may interleave with
+the training thread's calls of ``AccelerateRanks``. When this process ends, such a thread may still wait for a process
+that has failed. ``OwnRanks`` therefore waits in Python: if the interpreter ended while a thread waits inside torch, C++
+would call ``std::terminate``, and the process would die of SIGABRT instead of reporting its error.
 """
 
 from __future__ import annotations

@@ -250,9 +250,10 @@ class ShardedTrainer(WarmsUp):
         return {} if self.reference is None or not self.reference.moved else self.reference.state_dict()
 
     def _wanted_of_reference(self, held: Mapping[str, shards.TensorInfo]) -> dict[str, Tensor]:
-        """Return tensors to read a reference model into, by name in ``held``, the tensors of the checkpoint.
+        """Return tensors into which the reference model of a checkpoint is read, by their names in the checkpoint.
 
-        The result is empty if the checkpoint has no reference model.
+        ``held`` has the metadata of the checkpoint's tensors. The result is empty if the checkpoint has no reference
+        model.
         """
         assert self.reference is not None
         return {

@@ -165,7 +165,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         Args:
             model: The policy as the loop of transformers wraps it.
             batches: The micro-batches of this process.
-            loss_of: Returns a micro-batch's share of the loss, which is the sum of the shares of all processes.
+            loss_of: Returns a micro-batch's share of the loss; the loss is the sum of the shares on all processes.
 
         Returns:
             The loss share of this process.

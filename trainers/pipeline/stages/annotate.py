@@ -4,16 +4,16 @@ RA3 trains on experts' texts by expectation maximization (EM). Before each line 
 ``<act>``, to continue directly, or ``<think>`` and one line of thought. This stage draws the latents and writes two
 files:
 
-- ``problems``, for the E-step: one problem per line a_t. Its question is the state s_t: the solution's question, the
-  earlier lines and the thoughts before them; its gold answer is a_t. The reward of a policy that plays it is
+- ``problems``, for the E-step: one problem per line a_t. Its question is the state s_t: the original question, and the
+  solution's lines before a_t with their thoughts. Its gold answer is a_t. The reward of a policy that plays it is
   ``latent_action``: log p(a_t | s_t, z_t) - cost * 1[z_t is a thought].
 - ``traces``, for the M-step: the same states; z_t and a_t are the policy's turn, to be predicted token by token.
 
 Without a model every latent is ``<act>``, which equals plain next-token prediction; the first round starts this way.
 Measurements: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean
-log-probability of a line, in nats, after its latent and after ``<act>``. Example: a solution of three lines produces
-three problems, and the state of the last problem contains the first two lines. Not covered: the paper's prior
-distribution of how long a latent persists; a cost per thought replaces it.
+log-probability of a line, in nats, after its latent and after ``<act>`` respectively. Example: a solution of three
+lines produces three problems, and the state of the last problem contains the first two lines. Not covered: the paper's
+prior distribution of how long a latent persists; a cost per thought replaces it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Annotate(EngineStage):
         """Yield a record for each line, in order, since a latent depends on the earlier ones.
 
         The keys are ``state`` (the text before the line), ``line`` and ``latent``; with a model also ``logp`` and
-        ``logp_act``, the log-probability of the line after its latent and after ``<act>``.
+        ``logp_act``, the log-probability of the line after its latent and after ``<act>`` respectively.
         """
         state = f"{self.instruction}{problem.question}"
         for at, line in enumerate(lines):

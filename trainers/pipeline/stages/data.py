@@ -25,7 +25,7 @@ TRAIN, TEST = "train.jsonl", "test.jsonl"
 class Data(CheckedOptions):
     """Write the training problems to one file, and the held-out problems to another.
 
-    A training problem is left out if its question is that of a held-out problem.
+    A training problem is left out if a held-out problem has the same question.
 
     Attributes:
         problems: Any value that ``load_problems`` accepts: a file, a family, the name of a data set.

@@ -1,4 +1,4 @@
-"""``traces``: writes tool-use traces from worked solutions for a cold start; each is replayed and checked."""
+"""``traces``: writes tool-use traces from worked solutions for a cold start, and replays and checks each trace."""
 
 from __future__ import annotations
 

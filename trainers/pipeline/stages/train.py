@@ -32,7 +32,7 @@ from ..resuming import is_finished, newest_unfinished
 from ..spread import spread_of
 
 _EXACT: Mapping[str, Any] = {"run": {"export_dtype": "float32"}}
-"""Default options of a stage: exports in float32, since a later stage may train on them."""
+"""Default options of a stage: weights are exported in float32, since a later stage may continue training them."""
 _NOT_LEARNED = tuple(name for name in MAY_CHANGE if name not in ("run.steps", "run.export_dtype"))
 
 

@@ -23,15 +23,15 @@ from rstar2_env.core.errors import Rstar2Error
 from .cpu_head import CpuLogProbs
 
 _NAMES = {"entropy": "entropy", "mean_logp": "mean_logits", "sum_squares": "log_sum_sq_probs"}
-"""TRL's name of each output."""
+"""TRL's name of each additional output of the head; see ``put_head``."""
 _HEAD = "_rstar2_head"
-"""Attribute of a model that holds the forward method with its current head."""
+"""Name of the model's attribute that holds the forward method of the model's current head."""
 _SAVED = ("hidden", "weight", "bias", "targets", "log_z", "entropy")
-"""The values that TRL's function saves for its backward pass."""
+"""The values that ``ChunkedLogProbFunction`` saves for its backward pass."""
 
 
 class _WithMeanLogp(ChunkedLogProbFunction):
-    """TRL's function, returning the mean of the log-probabilities instead of the mean of the logits."""
+    """``ChunkedLogProbFunction`` that returns the mean of the log-probabilities instead of the mean of the logits."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -59,7 +59,7 @@ class _LogProbs:
 
 
 def _selects(device: torch.device) -> bool:
-    """Whether the head skips tokens without a label: always on a CPU, elsewhere only with Triton, as TRL's own head."""
+    """Whether the head skips tokens without a label: on a CPU always, else only with Triton, like TRL's own head."""
     return device.type == "cpu" or bool(utils._use_triton(device))
 
 

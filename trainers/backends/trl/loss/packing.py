@@ -99,7 +99,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
         cost: Estimates time and memory from the sizes of the model.
 
     Returns:
-        The positions of the rows of each tree, in the order of ``by_prefix``, and those of the other rows.
+        The positions of the rows of each tree, in the order of ``by_prefix``, and the positions of the other rows.
     """
     trees: list[list[int]] = []
     others: list[int] = []

@@ -171,7 +171,7 @@ class PendingRows:
         *,
         share_prefixes: bool = False,
     ) -> Self:
-        """Exchange rows among the processes, so that each has whole groups and about the same number of tokens.
+        """Exchange rows among the processes; each gets whole groups, and about as many tokens as the others.
 
         All processes call it together.
 

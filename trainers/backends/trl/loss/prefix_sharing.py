@@ -108,7 +108,7 @@ class PrefixSharing:
 
     @property
     def note(self) -> str | None:
-        """Message that the run cannot share prefixes although the option is on; ``None`` otherwise."""
+        """Message that the run cannot share prefixes although ``optim.share_prefixes`` is on; ``None`` otherwise."""
         if self.obstacle is None:
             return None
         return (

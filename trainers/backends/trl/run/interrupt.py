@@ -4,7 +4,7 @@ The first signal lets the optimizer step in progress finish, or discards the rol
 written, one line explains how to resume, and the run ends with exit code 130 or 143. A second signal ends the run
 immediately. Several processes stop after the same step, even if only one of them received the signal. They finish their
 rollouts, since a process that abandons its rollout would leave the others waiting. Not covered: runs outside the main
-thread of the program, which receives no signals.
+thread of the program, since only the main thread receives signals.
 """
 
 from __future__ import annotations

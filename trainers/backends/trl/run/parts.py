@@ -71,7 +71,7 @@ class LoadedPolicy:
     Attributes:
         model: The model, with or without an adapter.
         tokenizer: The policy's tokenizer.
-        stale_copy: A copy that will hold older weights; ``None`` if the rollout part needs none.
+        stale_copy: A copy of the model that will hold older weights; ``None`` if the rollout part needs none.
     """
 
     model: PolicyModel

@@ -128,7 +128,7 @@ class Rollouts:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Context manager for an evaluation, which first syncs the current weights to the engine.
+        """Context manager for an evaluation; it first syncs the current weights to the engine.
 
         Unless ``handover="carry"`` is set, the evaluation starts only after the prefetched episodes have finished.
         """

@@ -11,7 +11,7 @@ from rstar2_env.core.telemetry import phase_span, report_figures
 
 
 class StepSpans(TrainerCallback):
-    """Opens a span for each optimizer step, which is the root of a trace, and a span for the optimizer in it.
+    """Opens a span for each optimizer step, the root of a trace, and inside it a span for the optimizer's update.
 
     If rows are collected on demand, their spans belong to the step. The span of a prefetched batch, which another
     thread collects, is the root of a separate trace.

@@ -27,7 +27,7 @@ from .shards import OPTIMIZER, has_shards
 _FILE = "optimizer.json"
 _OPTION = "optim.begin_from"
 _SHOWN = 3
-"""Number of names that a message lists."""
+"""Maximum number of weight names that an error message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _read(checkpoint: Path) -> OptimizerLayout:
 
 
 def _differences(before: OptimizerLayout, now: OptimizerLayout) -> Iterator[str]:
-    """Yield descriptions of the differences, the most informative first."""
+    """Yield descriptions of the differences between two layouts, the most informative first."""
     was, is_ = before.shapes, now.shapes
     if was.keys() != is_.keys():
         yield f"the state belongs to {_weights(was, is_)}, but this run trains {_weights(is_, was)}"

@@ -3,8 +3,8 @@
 The processes communicate by NCCL or RCCL on accelerators, and by gloo on a CPU. Each transformer layer is a unit that
 is gathered only for its own forward and backward pass; input embeddings that are not tied to the head are another such
 unit. The remaining weights (the last norm, the head, tied embeddings) belong to the whole model and stay gathered from
-its forward to its backward pass, since the fused head reads the head's weight without calling it. Not covered: two
-levels of sharding (HSDP), weights in host memory.
+its forward to its backward pass, since the fused head reads the head's weight without calling the head. Not covered:
+two levels of sharding (HSDP), weights in host memory.
 """
 
 from __future__ import annotations

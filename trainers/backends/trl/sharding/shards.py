@@ -25,7 +25,7 @@ from .plain_metadata import PlainReader, TensorPlanner
 FOLDER = "shards"
 """Folder of the shards inside a checkpoint."""
 WEIGHTS, OPTIMIZER, REFERENCE = "weights/", "optimizer/", "reference/"
-"""Prefixes of tensor names."""
+"""Prefixes of the names of a checkpoint's tensors, by their kind."""
 TensorInfo = TensorStorageMetadata
 """Metadata of a tensor in a checkpoint; ``size`` is the shape of the whole tensor."""
 

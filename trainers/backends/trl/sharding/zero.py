@@ -57,7 +57,7 @@ def without_compiling() -> None:
 
 
 def _connect_on_cpu() -> None:
-    """Let accelerate connect the processes with DeepSpeed on a CPU, which needs an explicit backend."""
+    """Connect the processes for DeepSpeed on a CPU, where accelerate needs an explicit backend."""
     configured = os.environ.get(_CONFIGURED)
     os.environ |= {_CONFIGURED: "true", "DS_ACCELERATOR": "cpu"}
     try:

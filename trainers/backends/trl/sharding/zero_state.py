@@ -107,7 +107,7 @@ class ZeroState:
 
     @property
     def _inner(self) -> Any:
-        """The optimizer inside DeepSpeed's wrapper, which updates the flat partitions."""
+        """The wrapped optimizer, inside DeepSpeed's own; it updates the flat partitions."""
         return self._zero.optimizer
 
     @property

@@ -71,7 +71,7 @@ class CacheSize:
 def device_memory(device: torch.device, gather: Callable[[int], list[int]]) -> DeviceMemory:
     """Measure the memory of each process's device, before any process starts vLLM.
 
-    All processes call it together; ``free`` is the least free memory of any of their devices; on a CPU, this memory is
+    All processes call it together. ``free`` is the least free memory of any process's device. On a CPU, this memory is
     divided among the processes of the machine.
 
     Args:
