@@ -1,10 +1,10 @@
 """The family ``word_arithmetic``: word problems of three to five steps with numbers up to 999.
 
 A problem is a story of sentences, and each sentence is one line of the program in ``meta["program"]``, whose output is
-the answer. The sentences of the test split are in no other split, so that split tests how a policy understands
-sentences that it has not seen in traces and in training. No computation is in two splits either, not even with its
-numbers in another order. ``meta["sentences"]`` names the sentences. Not covered: fractions, negative numbers, units
-that must be converted.
+the answer. The sentences of the test split are in no other split. That split therefore measures whether a policy
+understands sentences that occurred neither in traces nor in training. No computation is in two splits either, not even
+with its numbers in another order. ``meta["sentences"]`` names the sentences. Not covered: fractions, negative numbers,
+units that must be converted.
 """
 
 from __future__ import annotations

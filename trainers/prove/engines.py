@@ -42,7 +42,7 @@ def _policy(model: str | None) -> Any:
 
 
 def _played(name: str, engine: Any, policy: Any, weights: Any) -> PartFinding:
-    """Play rows, change the policy's weights, sync them to the engine, and play again; return the comparison.
+    """Generate turns before and after a sync of changed weights, and compare the engine with the trainer.
 
     Args:
         name: Name of the part.
