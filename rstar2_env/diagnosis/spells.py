@@ -233,8 +233,8 @@ def frequent(
 def _latest(steps: Sequence[tuple[int, int, int]]) -> list[FigurePoint]:
     """Return, for each step, the share of episodes that meet a condition, over this step and the steps before it.
 
-    The range is as short as possible, but has at least ``LEAST`` steps and ``_TASK_EPISODES`` episodes; steps before
-    which there are too few are left out.
+    The range is as short as possible, but has at least ``LEAST`` steps and ``_TASK_EPISODES`` episodes; a
+    step is left out if the steps up to it do not suffice.
 
     Args:
         steps: For each step, its number, the number of episodes that meet the condition, and the number of episodes.

@@ -17,8 +17,8 @@ VALUES: Mapping[str, Callable[[float], float]] = {
     "MORE": lambda value: value * 2,
     "SEED": lambda value: value + 1,
 }
-"""For each placeholder word, a function that computes its replacement from the value that the option before it has in
-the run."""
+"""For each placeholder word that follows an option, such as LOWER in ``learning_rate=LOWER``, a function that computes
+the replacement from the option's value in the run."""
 _WORD = re.compile(rf"([\w.]+)=({'|'.join(VALUES)})\b")
 
 
@@ -29,7 +29,7 @@ RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
     "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
     "HELD_OUT": lambda run: run.option("eval.env_options.problems"),
 }
-"""For each placeholder word of another kind, a function that returns its replacement from the run's record, or
+"""For each placeholder word that stands for a recorded name, such as MODEL, a function that returns this name, or
 ``None``."""
 _RECORDED_WORD = re.compile(rf"(?<=[ =])({'|'.join(RECORDED)})(?= |$)")
 

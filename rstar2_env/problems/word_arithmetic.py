@@ -31,7 +31,7 @@ _SHARES = range(2, 26)
 _PERCENT = (10, 20, 25, 30, 40, 50, 60, 75, 80)
 
 _EVENTS = {"gain": 1, "loss": 1, "packs": 2, "gifts": 2, "times": 1, "percent": 2, "share": 1}
-"""Number of operations of each kind of event; ``share`` can only be the last event of a story."""
+"""Number of arithmetic operations that each kind of event needs; ``share`` can only be the last event of a story."""
 
 
 @checked

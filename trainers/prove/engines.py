@@ -19,7 +19,7 @@ from .findings import PartFinding, ProofFigure, judged, planned_figure
 from .scale import device, known_device, precision, random_model, scale, sizes_of
 
 _SHORT = 16
-"""Number of tokens of the prompts whose turns are compared with the trainer."""
+"""Number of tokens of each prompt for the comparison of an engine with the trainer."""
 
 
 def engine(model: str | None) -> PartFinding:

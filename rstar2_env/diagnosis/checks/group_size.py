@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.spells import each_step, rolling, spell
 
 _SMALL = 3
 _GROUPS = 30
-"""Number of groups over which shares are averaged. A group has at least 2 episodes, so 30 groups have at least 60
-episodes, and the standard error of their pass rate is at most about .06."""
+"""Number of groups over which the share of groups with equal rewards is averaged. A group has at least 2 episodes, so
+30 groups have at least 60 episodes, and the standard error of their pass rate is at most about .06."""
 _MISSED = 0.3
 
 

@@ -26,7 +26,7 @@ def _is_same(group: Sequence[EpisodeDigest]) -> bool:
 
 
 def _compared(step: StepData) -> list[list[EpisodeDigest]]:
-    """Return the groups with several episodes, except groups whose identical episodes are right and short."""
+    """Return the groups with several episodes, except groups whose episodes are identical, right and short."""
     groups = [group for group in step.groups() if len(group) > 1 and all(one.text for one in group)]
     return [
         group

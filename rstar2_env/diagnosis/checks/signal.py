@@ -51,7 +51,7 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> tuple[int, int, int] | None:
-    """Return three numbers: groups, groups with different rewards, and groups among the latter without a kept episode.
+    """Return three numbers: all groups, groups with different rewards, and such groups without a kept episode.
 
     Groups with equal rewards show nothing about the selector. The result is ``None`` without groups.
     """
@@ -136,7 +136,7 @@ def _few(run: RunRecord) -> Evidence | None:
 
 
 def _is_explained(run: RunRecord, found: Spell) -> bool:
-    """Whether another check reports why no group has a signal in a spell."""
+    """Whether another check reports, from the start of this spell or earlier, why groups have no signal."""
     reasons = {reason for _, each, _ in signal_shares(run) for reason in each} & {*REASONS}
     spells = (spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons)
     others = (*spells, constant_reward(run))
