@@ -5,7 +5,7 @@ counts its tokens. The counts come from the inner agent's ``usage``. If the inne
 counted as an estimate, and ``usage`` reports their number as ``estimated_tokens`` too.
 
 Covered: the creation of the inner agent and its seeds, requests for several turns in one state of an episode, questions
-outside the episode, token budgets. Not covered: the choice among turns, and prompts, which outer agents define.
+outside the episode, token budgets. Not covered: the choice among turns, and prompts; outer agents define both.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class OpenAIChat:
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"text"``: the model writes calls in the environment's dialect, as in training. ``"native"``: requests
-            contain the environment's tools; native calls are converted to the dialect's text, and results back.
+            contain the environment's tools; native calls are converted to the dialect's text, and tool results to
+            native messages.
         temperature: Sampling temperature; ``None`` means the endpoint's default.
         top_p: Probability mass of nucleus sampling, 0 to 1; ``None`` means the endpoint's default.
         max_tokens: Maximum number of tokens of one turn; ``None`` means the endpoint's default.

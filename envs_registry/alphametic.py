@@ -51,7 +51,7 @@ class Alphametic(Puzzle):
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw sums until a sum belongs to the split and has a unique solution after letters replace its digits.
 
-        The result is ``None`` if there is no such sum.
+        The result is ``None`` if no drawn sum meets both conditions.
         """
         for parts, whole in alphametic.random_sums(self.addends, self.length, self.letters, rng):
             key = f"{'+'.join(map(str, sorted(parts)))}={whole}"

@@ -49,7 +49,7 @@ class Countdown(Puzzle):
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw numbers once, and combine them at random to reach a target.
 
-        The result is ``None`` if no value found is in the target range and different from every number.
+        The result is ``None`` if no combination has a value in the target range that differs from every number.
         """
         numbers = rng.integers(1, self.largest + 1, size=self.numbers).tolist()
         if (found := random_target(numbers, self.least_target, self.largest_target, rng)) is None:

@@ -57,7 +57,7 @@ class Negotiate(Game):
         return self.rounds + 5
 
     def start(self, seed: int) -> Negotiation:
-        """Return the negotiation that a seed generates: 8 to 12 items whose values add up to 30 for each side."""
+        """Return the negotiation that a seed generates: 8 to 12 items, worth 30 in total to each player."""
         return negotiation(seed, self.rounds, self.reveal)
 
 

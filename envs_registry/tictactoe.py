@@ -26,9 +26,9 @@ class TicTacToe(Game):
     which the policy, and the opponent, would win in one move. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
 
     ## Difficulty
-    ``strength=0.5`` (0 to 1): probability that the opponent plays a winning move, or else a block, if the position
-    has one. Otherwise, the opponent plays a random move. A player that can predict the opponent's moves earns 1.0:
-    matches that cannot be won are not used.
+    ``strength=0.5`` (0 to 1): probability that the opponent looks for a winning move or, without one, for a move
+    that blocks the policy's win. If it does not look or finds none, it plays a random move. A player that can predict
+    the opponent's moves earns 1.0: matches that cannot be won are not used.
 
     ## Random baseline
     0.24: the player makes random legal moves, gives no intermediate answers, and wins 0.21 of the matches. Measured

@@ -111,7 +111,7 @@ _MODULES = {
     "step.collector": ("Collector",),
     "step.collector_parts": ("StepOptions", "StepServices"),
 }
-"""The names that each module defines."""
+"""The public names of this package, by the module that defines them."""
 
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

@@ -201,7 +201,7 @@ def typed_value(name: str, value: Any) -> Any:
 
 
 def default_folder(name: str) -> Path:
-    """Return the default folder of a run: ``runs/NAME``, or the existing run whose folder or file ``name`` is."""
+    """Return the default folder of a run: ``runs/NAME``; if ``name`` is a run's folder or options file, that folder."""
     path = Path(name)
     for folder in (path, path.parent):
         if is_run(folder) and path in (folder, folder / RUN_FILE):

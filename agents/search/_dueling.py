@@ -30,7 +30,7 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "advantage.2.weight": (ACTIONS, _WIDE),
     "advantage.2.bias": (ACTIONS,),
 }
-"""Shape of every weight, by its torch name."""
+"""Shape of every weight, by the name of its torch parameter."""
 
 NetworkWeights = Mapping[str, np.ndarray[Any, Any]]
 

@@ -257,7 +257,7 @@ def _data(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def _began(path: Path) -> dict[str, Any]:
-    """Return the last event with which a run started or resumed; {} for the log of another trainer."""
+    """Return the last start or resume that the run's folder records; {} for the log of another trainer."""
     events = read_run(path).events if (path / RUN_FILE).is_file() else []
     return next((event for event in reversed(events) if event["event"] in ("started", "resumed")), {})
 
@@ -280,7 +280,7 @@ def _acts_of_file(name: str, run: RunRecord) -> Acts:
 
 
 def _unrecorded(run: RunRecord, began: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the sentence that a run of an earlier version did not record the content of the files that it names."""
+    """Yield a sentence if the run, by an earlier version, did not record the content of files that it names."""
     names = sorted(file_names(run.config)) if began and "files" not in began else []
     if names:
         yield f"Not recorded by {run.name}: the content of {', '.join(names)}; it may have changed between the runs."

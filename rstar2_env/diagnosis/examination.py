@@ -103,7 +103,7 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
 
 
 def _with_causes(found: Sequence[tuple[Finding, Sequence[str], Sequence[str]]]) -> list[Finding]:
-    """Return findings in order; each names those of the other findings that can have caused it.
+    """Return findings in order; each finding names the other findings that can have caused it.
 
     Args:
         found: Findings, each with the names of the checks whose faults it usually causes, and the names of checks whose

@@ -56,7 +56,8 @@ NAMES: Mapping[str, str] = {
 }
 """This package's name for each figure, by the figure's name in the logs of other trainers."""
 _EVALUATED = re.compile(r"eval_reward|val-core/.+/mean@\d+|val-core/[^@]+")
-"""Pattern of other trainers' names for the reward on held-out problems; if a line has several, the first one counts."""
+"""Pattern of other trainers' names for the reward on held-out problems; if a line has several, the first name
+counts."""
 _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
 _MOST_HEAD = 1 << 26
 _EXPECTED = "expected the folder of a run, or the log of another trainer, as JSON lines with a whole number 'step'"

@@ -78,7 +78,7 @@ class Finding:
         return self.until is not None, SEVERITIES.index(self.severity), self.since, self.check
 
     def can_cause(self, other: Finding) -> bool:
-        """Whether this fault began before another one and had not ended long before it.
+        """Whether this fault began before another fault, and did not end long before the other fault began.
 
         Checks average over a few steps, so the first step of a cause may be found a few steps too late.
         """

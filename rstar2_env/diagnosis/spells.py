@@ -108,8 +108,8 @@ def lasting(
 ) -> Spell | None:
     """Return the latest spell of a share above ``bound``, or of its trimmed mean above ``low``.
 
-    The trimmed mean of ``window`` points leaves out the highest. It has less noise than single steps, so its bound can
-    be lower, and a single step with a high share does not exceed it.
+    The trimmed mean of ``window`` points leaves out the highest value. It has less noise than single steps, so its
+    bound can be lower, and a single step with a high share does not exceed it.
 
     Args:
         points: Steps with their shares, ascending.
@@ -180,8 +180,8 @@ def shares(
 
 
 _TASK_EPISODES = 24
-"""Number of a task's latest episodes over which its share is computed: more than the two groups of 8 that a hard
-problem can explain."""
+"""Least number of a task's latest episodes over which its share is computed. It exceeds two groups of 8, in which a
+single hard problem can explain a large share."""
 
 
 def frequent(
@@ -204,7 +204,7 @@ def frequent(
         chosen: Function that returns whether the condition holds for an episode.
         bounds: Bounds of the share of a step and of its trimmed mean (``lasting``), and of the share of a task.
         of: Function that returns whether an episode is included; by default, whether it is ``available``.
-        otherwise: Figure that is the share of each step in a run without episodes.
+        otherwise: Name of a figure that is used as the share of each step if the run has no episodes.
     """
     points = shares(run, name, chosen, of) or (run.series(otherwise) if otherwise else [])
     found = lasting(points, bounds[0], bounds[1], least_of(run))
@@ -233,8 +233,8 @@ def frequent(
 def _latest(steps: Sequence[tuple[int, int, int]]) -> list[FigurePoint]:
     """Return, for each step, the share of episodes that meet a condition, over this step and the steps before it.
 
-    The range is as short as possible, but has at least ``LEAST`` steps and ``_TASK_EPISODES`` episodes; steps before
-    which there are too few are left out.
+    The range is as short as possible, but has at least ``LEAST`` steps and ``_TASK_EPISODES`` episodes; a
+    step is left out if the steps up to it do not suffice.
 
     Args:
         steps: For each step, its number, the number of episodes that meet the condition, and the number of episodes.

@@ -17,7 +17,8 @@ VALUES: Mapping[str, Callable[[float], float]] = {
     "MORE": lambda value: value * 2,
     "SEED": lambda value: value + 1,
 }
-"""For each placeholder word, a function that computes its replacement from the run's value of the option."""
+"""For each placeholder word that follows an option, such as LOWER in ``learning_rate=LOWER``, a function that computes
+the replacement from the option's value in the run."""
 _WORD = re.compile(rf"([\w.]+)=({'|'.join(VALUES)})\b")
 
 
@@ -28,8 +29,8 @@ RECORDED: Mapping[str, Callable[[RunRecord], Any]] = {
     "PROBLEMS": lambda run: run.option("rollout.env_options.problems"),
     "HELD_OUT": lambda run: run.option("eval.env_options.problems"),
 }
-"""For each word that is not in ``VALUES``, a function that returns its replacement from the run's record, or ``None``.
-"""
+"""For each placeholder word that stands for a recorded name, such as MODEL, a function that returns this name, or
+``None``."""
 _RECORDED_WORD = re.compile(rf"(?<=[ =])({'|'.join(RECORDED)})(?= |$)")
 
 
@@ -39,7 +40,8 @@ _SET = re.compile(r"--set ([\w.]+)=(\S+)")
 def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
     """Return the remedies that would change a run, with values in place of placeholder words.
 
-    A word stays if the option's value is unknown. A remedy is left out if it only sets options to the run's values.
+    A placeholder word stays if its replacement is unknown. A remedy is left out if it only sets options to the values
+    that they have in the run.
     """
 
     def value_of(found: re.Match[str]) -> str:

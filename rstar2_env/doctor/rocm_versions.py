@@ -42,8 +42,8 @@ ARCHITECTURES = {
     "gfx942": ("MI300", "6.3"),
     "gfx950": ("MI350", "7.0"),
 }
-"""Instinct accelerators by architecture: series, and oldest ROCm with which vLLM supports them (docs.vllm.ai,
-installation on ROCm)."""
+"""Instinct accelerators by architecture: their series, and the oldest version of ROCm with which vLLM supports them
+(docs.vllm.ai, installation on ROCm)."""
 
 AITER_ARCHITECTURES = ("gfx942", "gfx950")
 """Architectures with AITER kernels in vLLM's image."""

@@ -83,7 +83,7 @@ def start_agent(
     problem: Problem | None = None,
     reference: Reference | None = None,
 ) -> None:
-    """Start an episode of an agent; pass the problem and the reference player only if the agent declares that need.
+    """Start an agent's episode; pass it the problem and the reference player only if it declares a need for them.
 
     Args:
         agent: The agent that plays the episode.

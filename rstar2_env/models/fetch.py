@@ -36,7 +36,7 @@ def get_model(
     revision: str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Write a model as an ordinary folder, unless the folder has the same model already.
+    """Write a model as an ordinary folder, unless the folder contains this model already.
 
     Args:
         source: A name of ``KNOWN_MODELS``, a GGUF file, or ``owner/name`` on the hub.
@@ -46,7 +46,7 @@ def get_model(
         say: Receives a line before each download.
 
     Raises:
-        UnknownNameError: The source is not one of these.
+        UnknownNameError: The source has none of the three forms.
         ConfigurationError: The folder holds something else, the checksum differs, or the model cannot be converted.
         ServiceError: The download failed; the message explains how to copy the file from another machine.
         MissingExtraError: A package that reads the model is not installed.

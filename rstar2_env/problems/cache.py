@@ -27,7 +27,7 @@ _lock = threading.RLock()
 def cached(key: Hashable, make: Callable[[], ProblemSource]) -> ProblemSource:
     """Return the source for a key; the first caller creates it while other callers wait.
 
-    If the key cannot be hashed (because a condition contains a list, for example), each call creates the source.
+    If the key cannot be hashed, for example because it contains a list, each call creates the source.
     """
     try:
         hash(key)

@@ -46,7 +46,7 @@ class Where:
         operator: ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, or ``~`` and ``!~`` (the text matches a regular
             expression, or does not).
         value: The value that the field is compared with.
-        length: Whether the field's length is compared.
+        length: Whether the length of the field is compared instead of its value.
     """
 
     field: tuple[str, ...]

@@ -49,7 +49,7 @@ def gsm_symbolic(*, split: str = "train", seed: int = 0) -> ProceduralSource:
 
 
 def templates(split: str) -> tuple[int, ...]:
-    """Return the numbers of a split's templates in reasoning-gym: a tenth for validation, two tenths for the test.
+    """Return the numbers of a split's templates in reasoning-gym: validation has a tenth of them, test two tenths.
 
     Args:
         split: "train", "validation" or "test".

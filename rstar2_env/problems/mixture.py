@@ -123,7 +123,7 @@ class MixtureSource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabelledSource:
-    """The problems of another source, under a new name, which also replaces ``Problem.source`` of every problem.
+    """The problems of another source, under a new name; the name also replaces ``Problem.source`` of every problem.
 
     Attributes:
         source: The other source.
@@ -135,7 +135,7 @@ class LabelledSource:
 
     @property
     def split(self) -> str:
-        """The split of the other source."""
+        """The split of ``source``."""
         return self.source.split
 
     def __getitem__(self, index: int, /) -> Problem:
@@ -157,7 +157,7 @@ class LabelledSource:
         return self._labelled(self.source.sample(rng))
 
     def with_split(self, split: str) -> LabelledSource:
-        """Return another split of the other source, under the new name."""
+        """Return this source with another split, if ``source`` generates its splits."""
         return LabelledSource(with_split(self.source, split), self.name)
 
     def _labelled(self, problem: Problem) -> Problem:

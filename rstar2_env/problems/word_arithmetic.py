@@ -1,10 +1,10 @@
 """The family ``word_arithmetic``: word problems of three to five steps with numbers up to 999.
 
 A problem is a story of sentences, and each sentence is one line of the program in ``meta["program"]``, whose output is
-the answer. The sentences of the test split are in no other split, so that split tests how a policy understands
-sentences that it has not seen in traces and in training. No computation is in two splits either, not even with its
-numbers in another order. ``meta["sentences"]`` names the sentences. Not covered: fractions, negative numbers, units
-that must be converted.
+the answer. The sentences of the test split are in no other split. That split therefore measures whether a policy
+understands sentences that occurred neither in traces nor in training. No computation is in two splits either, not even
+with its numbers in another order. ``meta["sentences"]`` names the sentences. Not covered: fractions, negative numbers,
+units that must be converted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHARES = range(2, 26)
 _PERCENT = (10, 20, 25, 30, 40, 50, 60, 75, 80)
 
 _EVENTS = {"gain": 1, "loss": 1, "packs": 2, "gifts": 2, "times": 1, "percent": 2, "share": 1}
-"""Number of operations of each kind of event; ``share`` can only be the last event of a story."""
+"""Number of arithmetic operations that each kind of event needs; ``share`` can only be the last event of a story."""
 
 
 @checked

@@ -188,7 +188,7 @@ def problem_of(ctx: RewardContext, name: str) -> Problem:
 
 
 def takes_problem(score: object) -> bool:
-    """Return whether a component receives the problem if there is one: it needs it, or has a true ``takes_problem``."""
+    """Return whether a component gets the problem if there is one: it needs ``problem`` or sets ``takes_problem``."""
     return "problem" in getattr(score, "needs", ()) or bool(getattr(score, "takes_problem", False))
 
 

@@ -1,8 +1,8 @@
 """``clean_success``: success, lowered by the penalty that Resample-on-Correct uses (arXiv 2508.20722, Eqs. 4 and 5).
 
 The selector ``roc`` trains more often on successes with a low penalty, so its expected update is not the gradient of
-the success rate. This reward states the same preference as an objective, whose gradient an unbiased estimator such as
-``advantage=rloo`` follows.
+the success rate. This reward states the same preference as an objective. An unbiased estimator, such as
+``advantage=rloo``, follows the gradient of this objective.
 """
 
 from __future__ import annotations

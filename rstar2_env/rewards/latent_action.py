@@ -8,8 +8,7 @@ gold answer a is the expert's next line; log p(a | ...) is summed over its token
 second term is equal for a whole group and removes the difficulty of the state, so that ``<act>`` earns 0. Each thought
 costs ``cost``. The paper uses 0.05; with 0.01 the policy always thinks, with 0.2 almost never. A large cost reduces the
 method to next-token prediction. Example: if p(a) is 0.5 after ``<act>`` and 0.8 after the thought, the thought earns
-log 1.6 - 0.05 = 0.42; a thought without effect earns -0.05. Not covered: the prior over intents as a separate
-distribution.
+log 1.6 - 0.05 = 0.42; a thought without effect earns -0.05. Not covered: a separate prior distribution of latents.
 
 The module computes the log-probability of the expert's line twice: after the policy's latent, and after ``<act>``.
 """

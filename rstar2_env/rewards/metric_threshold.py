@@ -1,10 +1,10 @@
 """``metric_threshold``: rule rewards for the format and for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
-A correct format earns 1; a metric of the answer above the threshold adds 2, and any other subtracts 1.5, so the total
-is 3 or -0.5. With ``how="continuous"``, the metric itself is added instead, as in the authors' script ``main_grpo.sh``.
-With a broken format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors'
-code. A correct format is exactly one answer in the notation of the environment; the authors' code requires a
-``<think>`` and a ``<translate>`` block.
+A correct format earns 1; a metric of the answer adds 2 if it is above the threshold and otherwise subtracts 1.5, so the
+total is 3 or -0.5. With ``how="continuous"``, the metric itself is added instead, as in the authors' script
+``main_grpo.sh``. With a broken format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as
+in the authors' code. A correct format is exactly one answer in the notation of the environment; the authors' code
+requires a ``<think>`` and a ``<translate>`` block.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class RewardScorer:
         components: The components.
         lacking: Needs that are not met, in the format of ``check_needs``.
         judge: Judge for components that need one and do not have their own; ``None`` if there is none.
-        problem: Returns the problem with an id, for components that need it.
+        problem: Function that returns the problem with a given id, for components that need it.
 
     Raises:
         ConfigurationError: There is no component, two components have the same name, a need is not met, or a component
@@ -125,7 +125,7 @@ class RewardScorer:
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
         """Return the sum of the ``return`` components in ``paid``, divided by the environment's return.
 
-        If the environment's return is 0, return the sum of their weights instead.
+        If the environment's return is 0, return the sum of these components' weights instead.
         """
         whole = sum(turn.reward for turn in episode.steps)
         shares = (

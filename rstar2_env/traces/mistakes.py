@@ -131,7 +131,7 @@ def _broken_json(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.G
 
 
 def _wrong_argument(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
-    """Rename the argument, if the dialect names arguments."""
+    """Rename the argument ``code`` of a call; ``None`` if the call does not name it."""
     if '"code"' not in call:
         return None
     return call.replace('"code"', ('"program"', '"python"', '"source"')[int(rng.integers(3))], 1)

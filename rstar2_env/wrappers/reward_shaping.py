@@ -32,9 +32,10 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
     """Replaces the reward with the weighted sum of the environment's own reward and other components.
 
     At every step with a reward, and at the end, ``info["reward_components"]`` has each component's weighted value; the
-    reward is their sum, clipped. Components that the environment itself logged appear as ``task/<name>``; they are
-    already part of ``task``. An ``unavailable`` episode ends with reward 0 regardless of the components. If a judge
-    does not answer, the episode ends as ``unavailable`` too, with the reason in ``info["error"]``.
+    reward is their sum, clipped. The environment's own reward is the component ``task``. Components that the
+    environment itself logged appear as ``task/<name>``; they are already part of ``task``. An ``unavailable`` episode
+    ends with reward 0 regardless of the components. If a judge does not answer, the episode ends as ``unavailable``
+    too, with the reason in ``info["error"]``.
 
     Args:
         env: A text environment.

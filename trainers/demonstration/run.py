@@ -51,7 +51,7 @@ ENV_OPTIONS: dict[str, Any] = {
 MAX_EPISODE_TOKENS, MAX_TURN_TOKENS = 192, 64
 UNTRAINED, COLD_START = "untrained", "cold-start"
 TRACES, BEGUN, CURVES, COMPARISON = "traces.jsonl", "cold-start.json", "learning.png", "compare.png"
-"""Names of the files in the folder; ``BEGUN`` records the options of the cold start."""
+"""Names of files in the demonstration's folder; ``BEGUN`` records the options of the cold start."""
 TITLE = "A 0.46 M-parameter model learns to use a Python tool (rstar2/MathTool-v0)"
 """Title of the learning curves."""
 

@@ -64,7 +64,8 @@ class LaunchCommand:
 
         Args:
             node: The machine's name.
-            launch: Command that runs a command there, such as ``srun --nodelist={node}``; ``{node}`` is replaced.
+            launch: Command that runs another command on that machine, such as ``srun --nodelist={node}``; ``{node}`` is
+                replaced.
             outer: The environment variables of this process, on which the device variables of the command depend.
         """
         start = [_filled(word, {"node": node}) for word in shlex.split(launch)]

@@ -405,7 +405,7 @@ GROUPS: Mapping[str, type[Any]] = {
     "parts": PartOptions,
     "eval": EvalOptions,
 }
-"""The groups of options and their records."""
+"""The groups of options, each with the class that declares its options."""
 
 
 def run_record(name: str, config: TrainConfig) -> dict[str, Any]:

@@ -39,7 +39,7 @@ FIELDS: Mapping[str, Registry[Any]] = {
     "sampler": SAMPLERS,
     "hook": HOOKS,
 }
-"""The registry of each field of ``parts``."""
+"""The registry of parts for each field of ``PartOptions``."""
 
 _LOSS: Mapping[str, Registry[Any]] = {"term": LOSSES, "aggregation": AGGREGATIONS, "correction": CORRECTIONS}
 SLOTS: Mapping[str, Mapping[str, Registry[Any]]] = {

@@ -19,7 +19,7 @@ from .findings import PartFinding, ProofFigure, judged, planned_figure
 from .scale import device, known_device, precision, random_model, scale, sizes_of
 
 _SHORT = 16
-"""Number of tokens of the prompts whose turns are compared with the trainer."""
+"""Number of tokens of each prompt for the comparison of an engine with the trainer."""
 
 
 def engine(model: str | None) -> PartFinding:
@@ -42,7 +42,7 @@ def _policy(model: str | None) -> Any:
 
 
 def _played(name: str, engine: Any, policy: Any, weights: Any) -> PartFinding:
-    """Play rows, change the policy's weights, sync them to the engine, and play again; return the comparison.
+    """Generate turns before and after a sync of changed weights, and compare the engine with the trainer.
 
     Args:
         name: Name of the part.

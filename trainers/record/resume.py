@@ -49,7 +49,7 @@ MAY_CHANGE = (
     "eval.every",
 )
 """Options that may change when a run is resumed. They do not change the result of a step, except for rounding errors.
-The name of a group of options stands for all of them."""
+The name of a group stands for all options of the group."""
 
 SFT_FILE = "sft.json"
 """File with the options of a cold start; ``config.json`` in the same folder belongs to the model."""

@@ -153,7 +153,7 @@ class Rollout:
     checkpoints.
 
     Attributes:
-        columns: Columns of the rows that the part computes instead of the trainer (``teacher``).
+        columns: Columns of the training rows that the part, not the trainer, computes; for example ``teacher``.
         staged: Reason why later episodes of a group wait for earlier episodes, as a clause for messages; empty if they
             do not wait. The groups of a staged part cannot end early, so a run with ``early_stop`` or a ``tail`` other
             than ``wait`` rejects the part.

@@ -15,10 +15,10 @@ from .wrapped import WrappedSelector
 
 @dataclass
 class GroupFilter(WrappedSelector):
-    """Rejects groups that do not pass a test; in groups that pass, another selector chooses the episodes.
+    """Rejects groups that do not pass a test; in groups that pass, a wrapped selector chooses the episodes.
 
     Args:
-        of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
+        of: The wrapped selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
     """
 
     word: ClassVar[str] = "rejected"

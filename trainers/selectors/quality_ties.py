@@ -25,11 +25,11 @@ def tied(group: Sequence[Episode]) -> bool:
 class QualityTieSelector(WrappedSelector):
     """In an all-correct group, keeps the episodes with the lowest and the highest penalties for tool calls.
 
-    In all other groups, another selector chooses. GRPO-RoC (arXiv 2508.20722) rejects all-correct groups, since equal
+    In all other groups, a wrapped selector chooses. GRPO-RoC (arXiv 2508.20722) rejects all-correct groups, since equal
     rewards give advantages of zero, so a solved problem teaches the policy nothing about calls. Use this selector with
     the advantage of the same name, which compares the penalties (failed calls, answer tags) if the rewards are equal.
     The reward does not change, and calls never count more than answers, since one wrong answer leaves the choice to the
-    other selector. Half of the kept episodes have the lowest penalties, and half the highest. This part is our own.
+    wrapped selector. Half of the kept episodes have the lowest penalties, and half the highest. This part is our own.
 
     Args:
         of: The selector that chooses within all other groups, written as in a recipe: ``roc``, ``(roc:mode=rank)``.
@@ -53,7 +53,7 @@ class QualityTieSelector(WrappedSelector):
         """Return the reason for each episode that was not chosen, by its position; see ``Reasons``.
 
         In a group that ``tied`` accepts, the reason is ``penalty``, or ``order`` if a kept episode has the same penalty
-        and differs only in its position. In other groups, the reasons are those of the other selector.
+        and differs only in its position. In other groups, the reasons are those of the wrapped selector.
         """
         if tied([episode for episode in group if episode.available]):
             kept = {penalty(group[position]) for position in chosen}
@@ -64,13 +64,13 @@ class QualityTieSelector(WrappedSelector):
         return super().reasons(group, keep, chosen)
 
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
-        """Return the other selector's weights; ``None`` if ``tied`` accepts the group. See ``ImportanceWeights``."""
+        """Return the wrapped selector's weights; ``None`` if ``tied`` accepts the group. See ``ImportanceWeights``."""
         if tied([episode for episode in group if episode.available]):
             return None
         return super().weights(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the penalties if ``tied`` accepts the group, else the other selector's numbers; see ``Weighs``."""
+        """Return the penalties if ``tied`` accepts the group, else the wrapped selector's numbers; see ``Weighs``."""
         usable = {at: episode for at, episode in enumerate(group) if episode.available}
         if not tied(list(usable.values())):
             return super().weighed(group, keep)

@@ -214,7 +214,7 @@ class ResampleOnCorrect(CheckedOptions):
         return {at: of(at) if word == "unselected" else word for at, word in plain.items()}
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """Return each episode's penalty and its parts, quota, and probability; see ``Weighs``."""
+        """Return each episode's penalty, both parts of the penalty, its quota and its probability; see ``Weighs``."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         told = {position: penalties(group[position]) for position in usable}
         if all_equal([group[position] for position in usable]):

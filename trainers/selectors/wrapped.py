@@ -16,27 +16,27 @@ from .base import SELECTORS, AdaptsToResults, ImportanceWeights, Reasons, Select
 
 @dataclass
 class WrappedSelector(CheckedOptions):
-    """Base class of selectors that use another selector; the state of the other selector is saved too.
+    """Base class of selectors that wrap another selector; the state of the wrapped selector is saved too.
 
     Args:
-        of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
+        of: The wrapped selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
     """
 
     of: Any = "all"
     _inner: Selector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Create the other selector.
+        """Create the wrapped selector.
 
         Raises:
-            ConfigurationError: An option of the other selector is not valid.
-            UnknownNameError: The other selector does not exist.
+            ConfigurationError: An option of the wrapped selector is not valid.
+            UnknownNameError: The wrapped selector does not exist.
         """
         super().__post_init__()
         self._inner = make_inner(SELECTORS, self.of)
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return the reasons of the other selector; see ``Reasons``."""
+        """Return the reasons of the wrapped selector; see ``Reasons``."""
         if isinstance(self._inner, Reasons):
             return self._inner.reasons(group, keep, chosen)
         return plain_reasons(group, chosen, "unselected")
@@ -46,7 +46,7 @@ class WrappedSelector(CheckedOptions):
         return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}
 
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
-        """Return the importance weights of the other selector's choice; see ``ImportanceWeights``."""
+        """Return the importance weights of the wrapped selector's choice; see ``ImportanceWeights``."""
         return self._inner.weights(group, keep, chosen) if isinstance(self._inner, ImportanceWeights) else None
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
@@ -55,7 +55,7 @@ class WrappedSelector(CheckedOptions):
             self._inner.observe(outcomes)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the other selector, if it has one."""
+        """Return the state of the wrapped selector, if it has one."""
         inner: Any = self._inner
         return {"of": inner.state_dict()} if hasattr(inner, "state_dict") else {}
 

@@ -24,8 +24,8 @@ def _losses(run: RunRecord) -> Sequence[Mapping[str, Any]]:
 def _clips(run: RunRecord) -> bool:
     """Whether any loss of a run has a bound beyond which a token gets no gradient; true if the losses are unknown.
 
-    ``cispo`` does not count: it reports the same figures for tokens whose weight is at a bound, but these tokens keep
-    their gradient.
+    The loss ``cispo`` does not count: it reports the same figures for tokens whose weight is at a bound, but these
+    tokens keep their gradient.
     """
     losses = _losses(run)
     bounded = (one for one in losses if one.get("low") is not None or one.get("high") is not None)

@@ -12,8 +12,8 @@ from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 _SHARE, _LEAST = 0.05, 20
 _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
 _UNSURE = 3
-"""Number of repeated texts that is added before the size of a family of problems without ids is estimated. Without it,
-the estimate can be too large by chance: if 3 repeats are expected, there is none with a probability of .05."""
+"""Number that is added to the count of repeated texts before the size of a family of problems without ids is estimated.
+Otherwise, the estimate can be too large by chance: if 3 repeats are expected, none occurs with a probability of .05."""
 
 
 def _duplicates(run: RunRecord) -> Evidence | None:

@@ -12,11 +12,11 @@ from rstar2_env.diagnosis.record import RunRecord
 
 _APART = 0.01
 _OF_HIGH, _OF_LOW = ("all_wrong", "cut_by_tokens"), ("episodes_identical", "few_signals")
-"""Names of the checks whose faults a training temperature above 1, and one below 1, usually causes."""
+"""Names of the checks whose faults usually result from a training temperature above 1, and from one below 1."""
 _FALL, _ERRORS = 0.05, 3.0
 _POOLED = 3
-"""Largest number of consecutive evaluations whose mean is compared with the last one: a mean has a smaller standard
-error than a single evaluation."""
+"""Largest number of consecutive evaluations whose mean is compared with the last evaluation: a mean has a smaller
+standard error than a single evaluation."""
 
 
 def _temperature(run: RunRecord) -> Evidence | None:

@@ -36,7 +36,10 @@ def _nan(run: RunRecord) -> Evidence | None:
 
 
 def _differ(step: StepData) -> bool:
-    """Return whether a group has kept episodes with different rewards, which should give them an advantage."""
+    """Return whether a step has a group whose kept episodes have different rewards.
+
+    Such episodes should have advantages other than 0.
+    """
     return any(len({one.reward for one in group if one.kept}) > 1 for group in step.groups())
 
 

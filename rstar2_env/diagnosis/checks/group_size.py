@@ -11,16 +11,16 @@ from rstar2_env.diagnosis.spells import each_step, rolling, spell
 
 _SMALL = 3
 _GROUPS = 30
-"""Number of groups over which shares are averaged. A group has at least 2 episodes, so 30 groups have at least 60
-episodes, and the standard error of their pass rate is at most about .06."""
+"""Number of groups over which the share of groups with equal rewards is averaged. A group has at least 2 episodes, so
+30 groups have at least 60 episodes, and the standard error of their pass rate is at most about .06."""
 _MISSED = 0.3
 
 
 def _equal(step: StepData) -> float | None:
     """Return the probability that a group's episodes are by chance all right or all wrong, at the step's pass rate.
 
-    The result is ``None`` if a group has more than ``_SMALL`` graded episodes or if none has two, and 0 if the pass
-    rate is 0 or 1: then the reason is not chance.
+    The result is ``None`` if a group has more than ``_SMALL`` graded episodes, or if no group has two of them. It is 0
+    if the pass rate is 0 or 1: then the reason is not chance.
     """
     verdicts = [[one.correct for one in group if one.correct is not None] for group in step.groups()]
     groups = [group for group in verdicts if len(group) > 1]

@@ -26,7 +26,7 @@ def _is_same(group: Sequence[EpisodeDigest]) -> bool:
 
 
 def _compared(step: StepData) -> list[list[EpisodeDigest]]:
-    """Return the groups with several episodes, except groups whose identical episodes are right and short."""
+    """Return the groups with several episodes, except groups whose episodes are identical, right and short."""
     groups = [group for group in step.groups() if len(group) > 1 and all(one.text for one in group)]
     return [
         group
@@ -36,13 +36,13 @@ def _compared(step: StepData) -> list[list[EpisodeDigest]]:
 
 
 def _counts(step: StepData) -> tuple[int, int, int]:
-    """Return the number of identical groups among the compared groups, of compared groups, and of all groups."""
+    """Return three numbers of groups: compared groups with identical episodes, compared groups, and all groups."""
     compared = _compared(step)
     return sum(map(_is_same, compared)), len(compared), len(step.groups())
 
 
 def _share(step: StepData) -> float | None:
-    """Return the share of identical groups among the compared groups; ``None`` if few groups are compared."""
+    """Return the share of compared groups whose episodes are identical; ``None`` if few groups are compared."""
     same, compared, every = step.once("groups/compared", _counts)
     return same / compared if compared and compared >= _PART * every else None
 

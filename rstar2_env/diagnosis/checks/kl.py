@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.spells import LEAST, spell
 
 _FAR, _TIMES, _BACK = 0.5, 2.0, 10
 _LEVEL, _LARGE = 0.02, 10.0
-"""Smallest level to which ``kl`` is compared, and the multiple of the level above which ``kl`` is reported: within ten
-steps, a run that learns may double its ``kl``, but does not multiply it by 10."""
+"""``kl`` is reported if it is above ``_LARGE`` times its earlier level; an earlier level below ``_LEVEL`` is replaced
+by ``_LEVEL``. Within ten steps, a run that learns may double its ``kl``, but does not multiply it by 10."""
 _LEAST, _MOST = 5, 0.7
 """Number of steps that a finding needs, and the share of these steps at which the rule must hold. ``kl`` is the mean of
 exp(-d) - 1 + d over the tokens of a step, where d is the policy's log-probability of a token minus the reference

@@ -11,7 +11,7 @@ from rstar2_env.diagnosis.spells import Spell, spell
 _HIGH = 1e-2
 """Largest healthy change of the weights per step, relative to their norm. Adam changes a weight by about the learning
 rate at each step. Trained weights have a root mean square of about 0.02 to 0.1, so 1e-2 of their norm is a learning
-rate of 2e-4 to 1e-3, one to three orders above published recipes."""
+rate of 2e-4 to 1e-3, one to three orders of magnitude above published recipes."""
 _BROKEN = 0.3
 """Change of the weights, relative to their norm, that is reported after a single step. It is 30 times ``_HIGH``, so one
 such step changes the weights more than several consecutive steps above ``_HIGH``. After such a step, the policy often

@@ -12,7 +12,7 @@ from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _TIMES, _WINDOW, _BETTER = 3.0, 3, 0.05
 _USUAL = 1.5
-"""Factor by which the mean length of 3 steps may differ from the start before it counts as changed."""
+"""Factor by which the mean length over 3 steps may differ from the length at the start without counting as changed."""
 
 
 def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence | None]:

@@ -9,11 +9,13 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import LEAST, rank_trend, spell
 
 _FAR = 0.1
-"""Largest difference in nats that rounding can explain: the tolerance of a weight sync in bfloat16."""
+"""Largest difference of log-probabilities, in nats, that rounding can explain: the tolerance of a weight sync in
+bfloat16."""
 _STALE, _LEAST, _TIMES, _GROWTH, _STEPS = 0.02, 5e-4, 20.0, 3.0, 5
 _RECENT, _TREND, _HIGHER = 30, 1.9, 1.2
-"""The difference counts as rising if, over at most ``_RECENT`` latest steps, its ``rank_trend`` is at least ``_TREND``
-and it grows at least by the factor ``_HIGHER``. A difference that rounding causes has its full size at once."""
+"""The difference between engine and trainer counts as rising if, over at most ``_RECENT`` latest steps, its
+``rank_trend`` is at least ``_TREND`` and it grows at least by the factor ``_HIGHER``. A difference that rounding causes
+has its full size at once."""
 _DEEPER = 2.0
 
 

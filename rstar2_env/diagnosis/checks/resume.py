@@ -6,8 +6,8 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 _FORGOTTEN = 0.5
-"""If the second moment falls below this fraction of its previous value, it was lost. An update multiplies it by beta2,
-at least .9 and mostly .95 to .999, and adds a positive term, so it does not halve between two steps."""
+"""If the optimizer's second moment falls below this fraction of its previous value, it was lost. An update multiplies
+it by beta2, at least .9 and mostly .95 to .999, and adds a positive term, so it does not halve between two steps."""
 
 
 def _look(run: RunRecord) -> Evidence | None:

@@ -14,9 +14,9 @@ _LEAST, _MOST = 3, 64
 ``_MOST`` groups."""
 _WINDOW = 10
 _PART, _TIMES, _BY_CHANCE = 4, 3, 1e-6
-"""Problems repeat too often if there are at least ``_TIMES`` times as many groups as distinct problems, and if uniform
-draws from one ``_PART``-th of the data would yield so many pairs of groups with the same problem with a probability of
-at most ``_BY_CHANCE``."""
+"""Problems repeat too often if two conditions hold. First, there are at least ``_TIMES`` times as many groups as
+distinct problems. Second, uniform draws from one ``_PART``-th of the data would yield as many pairs of groups with the
+same problem with a probability of at most ``_BY_CHANCE``."""
 _STILL, _READY = 20, 0.85
 
 

@@ -11,7 +11,7 @@ from rstar2_env.diagnosis.spells import LEAST, Spell, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
 EQUAL = "equal"
-"""Reason of a group without a signal whose rewards are equal, if it is unknown whether its episodes are right (in logs
+"""Reason why a group has no signal: its rewards are equal, and it is unknown whether its episodes are right (as in logs
 of other trainers)."""
 _ALMOST = 0.95
 _DIFFERING, _PART = 6, 0.25
@@ -22,9 +22,10 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return each step's number, its counts of groups without a signal by reason, and its count of groups with one.
+    """Return for each step: its number, the groups without a signal by reason, and the groups with a signal.
 
-    A group has a signal if not all of its advantages are 0. The log of another trainer gives shares instead of counts.
+    A group has a signal if not all of its advantages are 0. The numbers of groups are counts; for the log of another
+    trainer, they are shares.
     """
     found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
@@ -50,7 +51,7 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> tuple[int, int, int] | None:
-    """Return the number of groups, of groups whose rewards differ, and of differing groups without a kept episode.
+    """Return three numbers: all groups, groups with different rewards, and such groups without a kept episode.
 
     Groups with equal rewards show nothing about the selector. The result is ``None`` without groups.
     """
@@ -135,7 +136,7 @@ def _few(run: RunRecord) -> Evidence | None:
 
 
 def _is_explained(run: RunRecord, found: Spell) -> bool:
-    """Whether another check reports why no group has a signal in a spell."""
+    """Whether another check reports, from the start of this spell or earlier, why groups have no signal."""
     reasons = {reason for _, each, _ in signal_shares(run) for reason in each} & {*REASONS}
     spells = (spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons)
     others = (*spells, constant_reward(run))

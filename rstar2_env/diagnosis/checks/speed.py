@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _FALLEN, _WINDOW = 0.55, 5
-"""A mean of ``_WINDOW`` steps below this fraction of the speed at the start is reported. The fraction is one half plus
-a tenth of one half, so that a speed that has halved is reported despite the noise of the mean."""
+"""A mean speed over ``_WINDOW`` steps is reported if it is below the fraction ``_FALLEN`` of the speed at the start.
+The fraction is slightly above one half, so that a speed that has halved is reported despite the noise of the mean."""
 _SLOWER = 0.75
 """Fraction of its earlier speed below which training counts as slower: about the square root of ``_FALLEN``, the
 fraction for the rollout. If training is slower too, the cause is not a server, cache or queue that only the rollout

@@ -130,7 +130,7 @@ class Columns:
         return mapped
 
     def top_level(self) -> list[str]:
-        """Return the names of the columns that must be read; if ``keep`` is ``None``, all columns must be read."""
+        """Return the names of the columns to read if ``keep`` is set; otherwise, the reader must read all columns."""
         names = {name for _, column in self.fields for name in (column.path[0], column.written)}
         return sorted(names | set(self.keep or ()) | set(FIELDS))
 

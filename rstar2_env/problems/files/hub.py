@@ -159,8 +159,8 @@ def find_copy(repository: str, revision: str | None = None, hub_folder: str | No
 
     Args:
         repository: ``owner/name``.
-        revision: Branch, tag or commit; ``None`` for the branch ``main``. It is not checked for a copy in
-            ``owner/name``, which does not record its commit.
+        revision: Branch, tag or commit; ``None`` for the branch ``main``. A copy in ``owner/name`` does not
+            record its commit, so it is accepted for any revision.
         hub_folder: A folder of copies: each is ``owner/name`` below it, as ``hf download --local-dir`` writes it, or
             ``datasets--owner--name`` with its snapshots, as the Hub's libraries cache it. ``None`` means the cache of
             these libraries.

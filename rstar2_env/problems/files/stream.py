@@ -112,7 +112,7 @@ class LazySource:
         name: Name of the source.
         split: Name of the split; "" if there is only one.
         source: ``Problem.source`` of a problem without a source.
-        part: Returns whether a question belongs to the split; ``None`` takes all questions.
+        part: Function that returns whether a question belongs to the split; ``None`` takes all questions.
 
     Attributes:
         name: Name of the source.

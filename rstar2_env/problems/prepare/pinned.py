@@ -137,7 +137,7 @@ class Shelf:
         return replace(pin, revision=known.revision) if same else pin
 
     def _revision(self, name: str, pin: Pin, repository: str) -> str | None:
-        """Return the commit to load: from the lock, else from the copy, else the Hub's latest; ``None`` if unknown."""
+        """Return the commit to load: the lock's, else the local copy's or (with ``download``) the Hub's, if known."""
         known = self._expected(name, pin).known_revision
         if known is not None and _COMMIT.fullmatch(known):
             return known

@@ -58,7 +58,7 @@ def calls_message(calls: Sequence[tuple[str, Mapping[str, Any]]], before: str = 
 
 
 def results_message(*texts: str) -> Message:
-    """Return the results of the tools, as the environment shows them."""
+    """Return a message with the results of tools, in the form in which the environment shows them."""
     return Message("user", _dialect.results([ToolResult("", ToolStatus.OK, text) for text in texts]))
 
 

@@ -47,7 +47,7 @@ def toolace(row: Mapping[str, Any]) -> list[Message]:
 
 
 def _split_system(text: str) -> tuple[str, list[Any]]:
-    """Split a system text into the instructions, without the schemas and the call format, and the schemas."""
+    """Return the instructions and the schemas in a system text; the description of the call format is dropped."""
     at = text.find("[{")
     if at < 0:
         return text, []
