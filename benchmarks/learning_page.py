@@ -35,8 +35,9 @@ HEAD = """<!-- Made by `python benchmarks/learning.py page`. Change benchmarks/l
 
 # Learning curves
 
-This page compares recipes on a very small model: 0.1 million parameters, 2 layers, width 64. Runs of a world start from
-the same cold start, a checkpoint trained by supervised fine-tuning. The ranking says little about large models.
+This page compares recipes on a very small model: 0.1 million parameters, 2 layers, width 64. All runs in one world (an
+environment with its problems) start from one cold start, a checkpoint trained by supervised fine-tuning. The ranking
+says little about large models.
 """
 TERMS = """## Comparison of failing calls, and curves
 

@@ -62,7 +62,7 @@ def verify_command(
     lenient: Annotated[
         bool,
         typer.Option(
-            "--lenient", help="Grade with the lenient rules, which are described in docs/verification-rules.md."
+            "--lenient", help="Grade with the lenient rules: strict=False in docs/verification.md, section Options."
         ),
     ] = False,
 ) -> None:

@@ -214,7 +214,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(("seconds/reward",), "seconds", "Time of computing rewards after the rollout.", _MACHINE),
         Metric(("seconds/select",), "seconds", "Time of the selector.", _MACHINE),
         Metric(("seconds/advantage",), "seconds", "Time of computing advantages.", _MACHINE),
-        Metric(("seconds/hand_over",), "seconds", "Time of handing the weights over to the engine.", _MACHINE),
+        Metric(("seconds/hand_over",), "seconds", "Time of the weight sync to the engine.", _MACHINE),
         Metric(("seconds/train",), "seconds", "Time of a step's passes with a gradient.", _MACHINE),
         Metric(
             ("seconds/wait",),

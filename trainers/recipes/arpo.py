@@ -1,4 +1,4 @@
-"""``arpo``: branches episodes after tool calls at which the policy was uncertain (ARPO, arXiv 2507.19849).
+"""``arpo``: branches episodes after tool calls that leave the policy uncertain (ARPO, arXiv 2507.19849).
 
 Each problem has 16 episodes, of which 8 are played from the start. A rollout has 128 problems in 8 optimizer steps;
 there is no KL term. The reward is Tool-Star's: -1 for a broken format, else the score of the answer, plus 0.1 if this
@@ -12,7 +12,7 @@ from ..base import TRAINERS, Recipe
 
 ARPO = Recipe(
     name="arpo",
-    summary="ARPO: episodes branch off others after tool calls at which the policy was uncertain",
+    summary="ARPO: episodes branch off others after tool calls that leave the policy uncertain",
     paper="arXiv 2507.19849",
     source="RUC-NLPIR/ARPO@a95cd08, ARPO/scripts/ARPO_7B_Reasoning_1node.sh",
     checked="2026-11-24",

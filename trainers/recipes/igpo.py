@@ -1,9 +1,9 @@
 """``igpo``: rewards each turn for the increase of the gold answer's probability (IGPO, arXiv 2510.14967).
 
-Use it for environments whose problems have a gold answer. To measure its probability, a text in the form of the
-``rstar2`` dialect is put before the gold answer; set another text with ``--set advantage.lead="..."``. Groups with
-equal rewards are kept, since their turns differ. Ratios are clipped to the range from 0.8 to 1.2; the KL term has the
-weight 1e-3, and a rollout has one optimizer step, as in the authors' script.
+Use this recipe for environments whose problems have a gold answer. To measure the answer's probability, a text in the
+form of the ``rstar2`` dialect is put before the answer; set another text with ``--set advantage.lead="..."``. Groups
+with equal rewards are kept, since their turns differ. Ratios are clipped to the range from 0.8 to 1.2; the KL term has
+the weight 1e-3, and a rollout has one optimizer step, as in the authors' script.
 """
 
 from ..base import TRAINERS, Recipe

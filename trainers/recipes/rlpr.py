@@ -2,9 +2,9 @@
 
 The reward is 0.9 times the amount by which the reasoning raises the mean probability of the gold answer's tokens, plus
 0.1 for the format. A group is replaced if the deviation of its rewards is less than half of its moving average. Ratios
-are clipped to the range from 0.8 to 1.27; each problem has 8 episodes, and a rollout has four optimizer steps. Use it
-for problems whose answers are texts that no rule can compare. The engine must compute log-probabilities of given tokens
-(``engine=transformers``).
+are clipped to the range from 0.8 to 1.27; each problem has 8 episodes, and a rollout has four optimizer steps. Use this
+recipe for problems whose answers are texts that no rule can compare. The engine must compute log-probabilities of given
+tokens (``engine=transformers``).
 """
 
 from ..base import TRAINERS, Recipe
