@@ -194,7 +194,7 @@ class _Session:
         return self._tasks[number % len(self._tasks)]
 
     def start(self, number: int, timeout_s: float) -> Any:
-        """Start the episode of a problem number, and return the episode's first event; see ``answer`` for the kinds."""
+        """Start the episode of a problem number; return its first event, of one of the kinds that ``answer`` lists."""
         task = self.task(number)
         self._on_loop(self._begin(task))
         return self._event(timeout_s)

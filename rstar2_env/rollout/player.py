@@ -265,8 +265,8 @@ class Player(Closing):
         """Check that the player's engines can play episodes as ``manner`` states.
 
         Raises:
-            ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or no engine
-                holds the older weights that it needs.
+            ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or the manner
+                needs older weights and no engine holds them.
         """
         check_engines(manner, self.engine, self.stale_engine)
 

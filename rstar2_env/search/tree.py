@@ -23,7 +23,7 @@ class Node(Generic[S, A]):
         parent: The previous node; ``None`` for a root.
         action: The action that led to this node; ``None`` for a root.
         reward: Reward of the step to this node.
-        prior: The guide's score of the action, from before the step was taken.
+        prior: Score that the search's guide gave to the action before the step was taken.
 
     Attributes:
         depth: Number of steps from the root.

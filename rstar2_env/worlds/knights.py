@@ -48,7 +48,7 @@ def random_statement(speaker: int, people: int, depth: int, rng: np.random.Gener
 
 
 def truth(statement: Statement, people: int) -> int:
-    """Return the assignments of kinds in which a statement is true, as a bit mask.
+    """Return the assignments (a knight or a knave for each person) in which a statement is true, as a bit mask.
 
     Bit ``w`` of the result stands for one assignment: person ``i`` is a knight exactly if bit ``i`` of ``w`` is 1.
     """
