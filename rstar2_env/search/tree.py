@@ -1,7 +1,7 @@
 """``Node``: a node of a search tree, over a model's reasoning steps (agents) or over its tokens (training).
 
-Covered: states, actions, visit statistics, traversal. Not covered: the selection of the next node (``scores``) and the
-values to back up, which the algorithms decide.
+Covered: states, actions, visit statistics, traversal. Not covered: the selection of the next node (``scores``), and the
+choice of the values to back up (the search algorithms).
 """
 
 from __future__ import annotations

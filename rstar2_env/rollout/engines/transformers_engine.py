@@ -47,7 +47,7 @@ _NARROW = 256
 class TransformersEngine:
     """Generates with a ``transformers`` model that lives in this process.
 
-    The engine computes in a thread of its own while there are requests, which may come from any thread and any event
+    The engine computes in a thread of its own while there are requests. Requests may come from any thread and any event
     loop.
 
     Args:
@@ -55,7 +55,7 @@ class TransformersEngine:
             modules are in evaluation mode.
         tokenizer: Tokenizer of the model, needed only for stop strings.
         max_rows: Maximum number of running requests; further requests wait in order of arrival.
-        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass, which bounds the
+        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass: a bound on the
             memory of the pass. A longer prompt is divided among several passes (``packed_batch``), or, in a model for
             which this is not possible, has its own pass (``plain_batch``). ``None`` means 4,096 on a CPU and 32,768
             elsewhere.

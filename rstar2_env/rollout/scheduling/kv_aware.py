@@ -2,7 +2,7 @@
 
 Covered: a forecast from the observed lengths, which admits more episodes than the worst case would allow, but not so
 many that the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each
-is counted with its own prompt, which overestimates the need).
+is counted with a prompt of its own, so the forecast is too high).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``Scheduler``: several engines behind one interface, which assigns each episode to an engine with free capacity.
+"""``Scheduler``: an engine that distributes episodes over several engines, according to their free capacity.
 
 Covered: episodes get places in the order of their requests, stay on the engine that caches their prefix, and always
 free their place; a failing engine is excluded, and its episodes move; there is no polling. ``admission.py`` chooses the

@@ -35,7 +35,7 @@ _Look = Callable[[Path, str], dict[str, Any]]
 
 _PROGRAM = Path(__file__).with_name("findings_process.py")
 _WAIT_S = 0.3
-"""Seconds that a request waits for findings that are being computed, which is enough for most runs."""
+"""Seconds that a request waits for findings that are being computed; for most runs, it then gets them."""
 _ASK_S = 2.0
 """Seconds after which the page repeats a request whose findings are still being computed."""
 _SHARE = 20.0

@@ -34,7 +34,7 @@ STILL_S = 600.0
 MOST_BYTES = 16 << 20
 """Maximum size of a small file (options, summary, model card) in bytes; larger files are skipped."""
 _ENDS = frozenset({"finished", "interrupted", "failed"})
-"""Names of the events that end a run, which are also states of the run."""
+"""Names of the events that end a run; a run's state after such an event has the same name."""
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
 """Options, such as seeds and paths, that may differ between runs that are drawn as one band; see ``group_of``."""
 

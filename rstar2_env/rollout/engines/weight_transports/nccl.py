@@ -1,4 +1,4 @@
-"""The trainer's member of an NCCL or RCCL process group, which sends weights to vLLM's workers on accelerators.
+"""The trainer's member of the NCCL or RCCL process group that sends weights to vLLM's workers on accelerators.
 
 vLLM creates the group. ``NcclGroup`` is used in the same way as ``GlooGroup``, which the tests run on CPUs.
 """
