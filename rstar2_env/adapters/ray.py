@@ -45,7 +45,7 @@ class _Stage:
         self._envs: dict[int, gym.Env[str, str]] = {}
 
     def make(self, key: int, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Make an environment, and return the attributes that its proxy exposes."""
+        """Make an environment, and return its attributes that ``RemoteEnv`` exposes."""
         from rstar2_env.wrappers.make import make_env
 
         env = make_env(self._make_env, **options)

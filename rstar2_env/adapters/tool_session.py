@@ -59,7 +59,7 @@ class ToolSession:
         env: The environment whose tools are called.
         episode: The record of the running episode.
         tools: Schemas of the tools of the running episode.
-        system: System message of the running episode, without the section on tools: the framework describes the tools.
+        system: System message of the running episode, without the section on tools (the framework describes them).
 
     Raises:
         ConfigurationError: The environment has no dialect, or its dialect cannot write every call.

@@ -2,8 +2,8 @@
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; overlap of
 generation and tool calls between episodes; an exception ends only its own episode, as ``unavailable``; budgets of
-tokens, turns and time; branches. Not covered: admission of episodes according to an engine's memory
-(the engine decides, or ``several_engines.py`` for several engines).
+tokens, turns and time; branches. Not covered: admission of episodes according to an engine's memory (the engine
+decides, or ``several_engines.py`` for several engines).
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ def _unseen(line: ShellLine) -> str | None:
     """Return a word of a line that refers to files that the tests do not see; ``None`` if there is none.
 
     Such a word contains a path in the temporary folder or the home folder; or it is the option ``--global`` of ``git``,
-    which writes to the home folder; or it is the target of a redirection to a folder of the system (``/usr``, ``/etc``),
-    which is read-only in the sandbox.
+    which writes to the home folder; or it is the target of a redirection to a folder of the system (``/usr``,
+    ``/etc``), which is read-only in the sandbox.
     """
     for word in line.words:
         plain = without_quotes(word)

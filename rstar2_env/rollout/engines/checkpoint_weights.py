@@ -1,9 +1,9 @@
 """Converts a module's weights to the layout of a checkpoint, for engines that have their own copy of the weights.
 
 The weights are produced layer by layer, so merging and converting them needs the memory of one layer, not of a second
-model. Covered: plain modules, modules whose checkpoints have another layout (transformers' own conversions, as for
-mixtures of experts), LoRA adapters of peft (merged into copies, without changing the module). Modules whose weights are
-sharded over processes need a ``gather`` function, which the trainer provides.
+model. Covered: plain modules, modules with a layout other than their checkpoint's (transformers' own conversions, as
+for mixtures of experts), LoRA adapters of peft (merged into copies, without changing the module). Modules whose weights
+are sharded over processes need a ``gather`` function, which the trainer provides.
 """
 
 from __future__ import annotations

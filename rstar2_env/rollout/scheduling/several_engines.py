@@ -276,7 +276,7 @@ class _Seat:
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.
             TurnTimeoutError: The turn took too long, as it would elsewhere; no other engine is tried.
-            Exception: All of these engines failed; the exception is that of the last one.
+            Exception: Every engine that was tried failed; the exception is that of the last one.
         """
         scheduler, stay = self._scheduler, self._stay
         failed: dict[int, Exception] = {}

@@ -245,8 +245,8 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
     """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters.
 
-    A ``value`` has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split. If a column
-    has many values, only the ``MOST_VALUES`` most frequent values in all and in each split are returned.
+    Each of a column's ``values`` has the number of episodes with that value: ``count`` in all, ``splits`` by split. If
+    a column has many values, only the ``MOST_VALUES`` most frequent values in all and in each split are returned.
     """
     found: list[dict[str, Any]] = []
 

@@ -42,7 +42,7 @@ def segments(text: str, role: str) -> list[MessageSegment]:
 
     Args:
         text: The message.
-        role: Role of its author.
+        role: Role of the message's author.
     """
     marks = words()["segments"]["policy" if role == "assistant" else "shown"]
     found: list[MessageSegment] = []

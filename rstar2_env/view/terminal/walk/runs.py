@@ -56,7 +56,7 @@ class OverviewScreen(RunScreen[None]):
         self._names: list[str] = []
 
     def body(self) -> Iterable[Widget]:
-        """Create the widgets, with the same lines as in the printed view."""
+        """Create the widget for the lines; they are the same as in printed output (``text_view``)."""
         yield Lines()
 
     def update_content(self) -> None:
