@@ -94,5 +94,5 @@ def _is_plain(module: nn.Module) -> bool:
 
 
 def _epsilon(module: Any) -> Any:
-    """Return the epsilon of a norm, from either attribute that transformers uses; ``None`` if it has neither."""
+    """Return the epsilon of a norm, its attribute ``variance_epsilon`` or ``eps``; ``None`` if it has neither."""
     return getattr(module, "variance_epsilon", getattr(module, "eps", None))

@@ -32,7 +32,7 @@ def holds(addends: Sequence[str], total: str, digits: Mapping[str, int]) -> bool
 
 
 def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
-    """Yield every solution. The search goes from the right; in each column the addends determine the sum's digit."""
+    """Yield every solution. The search goes from right to left; in a column, the addends determine the sum's digit."""
     width = max(len(total), *map(len, addends))
     columns = [[word[-place] for word in addends if place <= len(word)] for place in range(1, width + 1)]
     sums = [total[-place] if place <= len(total) else "" for place in range(1, width + 1)]

@@ -87,7 +87,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
 
 
 def network_command(line: ShellLine) -> tuple[int, str] | None:
-    """Return the line number and the name of the first command that needs the network; ``None`` if none does."""
+    """Return line number and name of the first command that needs the network; ``None`` without such a command."""
     for command in line.commands:
         if found := _NETWORK.match(" ".join(map(without_quotes, command.words))):
             return command.number, found[1]

@@ -28,8 +28,8 @@ NAME = "rstar2_packed"
 """
 
 MOST_SCORES = 1 << 23
-"""Maximum number of elements of an attention mask: a longer prompt is computed in parts. Also the maximum total number
-of elements of the masks that are kept during a forward pass."""
+"""Maximum number of elements of an attention mask: a prompt that needs more is computed in parts. Also the maximum
+total number of elements of the masks that are kept during a forward pass."""
 
 
 MOST_ALONE = 16
@@ -116,7 +116,7 @@ class Pack:
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
         """Additive causal mask for the scores of the last ``new`` tokens of a sequence: (groups * new, seen).
 
-        A single new token sees the whole sequence and needs no mask: ``None``.
+        Returns ``None`` for a single new token: it sees the whole sequence, so it needs no mask.
 
         Args:
             dtype: Precision of the scores.

@@ -95,7 +95,7 @@ def _adapters(base: nn.Module) -> dict[str, Any]:
 
 
 def _units(module: nn.Module, adapters: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield names of modules whose weights are converted one after the other: list members and layers with adapters."""
+    """Yield the names of modules that are converted one at a time: members of layer lists, and layers with adapters."""
     for name, child in module.named_children():
         at = f"{prefix}{name}"
         if isinstance(module, nn.ModuleList) or at in adapters:

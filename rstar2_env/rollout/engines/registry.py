@@ -3,7 +3,7 @@
 Importing this module loads no engine, and neither torch nor transformers.
 
 An installed package adds engines through the entry-point group ``rstar2_env.engines``: a module that calls
-``engines.register``.
+``ENGINES.register``.
 """
 
 from __future__ import annotations

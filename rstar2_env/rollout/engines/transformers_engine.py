@@ -321,7 +321,7 @@ class TransformersEngine:
         return min(MOST_TOKENS, max(1, int(free // token_bytes(config, self.model.dtype))))
 
     def _next_requests(self) -> list[Request]:
-        """Remove the requests that may run now from the queue, in order of arrival."""
+        """Remove from the queue the requests that may run now; return them in order of arrival."""
         taken: list[Request] = []
         if len(self._batch) and not self._batch.joins:
             return taken

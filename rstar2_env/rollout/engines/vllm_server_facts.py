@@ -190,7 +190,7 @@ def generation_of(answer: Any, base: str, version: int, params: SamplingParams) 
 
 
 async def _probe(http: HttpClient, base: str, model: str, **sampling: Any) -> list[float]:
-    """Return the server's log-probability of the most likely next token after each of three prompts."""
+    """Return the server's log-probability of the most likely next token after each of three fixed prompts."""
     prompts = [[1], [2], [3]]
     body = {"model": model, "prompt": prompts, "max_tokens": 1, "logprobs": 1, "ignore_eos": True, "seed": 0}
     answer = await http.ask("POST", base, "/v1/completions", {**NEUTRAL, **body, **sampling})

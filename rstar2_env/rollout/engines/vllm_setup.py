@@ -192,7 +192,7 @@ def start(
 
 
 def stable_folder(written: Path) -> Path:
-    """Copy a folder into the user's cache, under the digest of its files as its name, and return the copy.
+    """Copy a folder into the user's cache, with a digest of its files as the name; return the copy.
 
     The path of a model is part of the key of vLLM's compile cache: with a new folder at each start, vLLM compiles the
     model at each start. If the cache cannot be written, ``written`` itself is returned.
@@ -230,7 +230,7 @@ def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder:
 def _quiet_guest() -> Iterator[None]:
     """Set the environment variables that vLLM needs; after the ``with`` block, undo vLLM's changes to this process.
 
-    Restored are the environment variables, the states of the random generators, and torch's number of threads.
+    This restores the environment variables, the states of the random generators, and torch's number of threads.
     """
     before = dict(os.environ)
     set_threads, threads = torch.set_num_threads, torch.get_num_threads()

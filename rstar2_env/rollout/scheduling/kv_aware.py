@@ -35,7 +35,7 @@ class _Row:
 
 
 class KvAware:
-    """Scheduling policy that chooses the engine with the most cache capacity beyond its forecast need.
+    """Scheduling policy that chooses the engine whose episodes are forecast to leave the most cache capacity unused.
 
     An episode waits while no engine has enough capacity left. The need of an engine's episodes is forecast from the
     observed lengths. For each future time, each episode's tokens at that time are multiplied by the probability that
@@ -66,7 +66,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the engine with the most capacity beyond its forecast need; ``None`` if the episode must wait."""
+        """Return the engine with the most capacity left by its forecast; ``None`` if the episode must wait."""
         self._refresh()
         # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
         # left.

@@ -201,7 +201,7 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
 
 
 def last_step(db: sqlite3.Connection, split: str) -> int | None:
-    """Return the last step that has episodes of a split; ``None`` if no step has."""
+    """Return the last step that has episodes of a split; ``None`` if there is no such step."""
     found: int | None = db.execute("SELECT max(step) FROM episodes WHERE split = ?", (split,)).fetchone()[0]
     return found
 

@@ -51,9 +51,9 @@ _LARGE_BYTES = 1_000_000
 A thread takes about 1.5 s for a run of this size; a process takes 0.6 s to start.
 """
 _NICENESS = 15
-"""Niceness of the process: while other programs use all cores, it gets about a thirtieth of a core."""
+"""Niceness of the process that computes findings: while other programs use all cores, it gets 1/30 of a core."""
 _REST_S, _LONGEST_REST_S = 2.0, 10.0
-"""Seconds without a request after which the process is started, and the maximum time to wait for such a pause.
+"""Seconds without a request after which ``ChildProcess`` starts its process, and maximum wait for such a pause.
 
 On a machine with few cores, even a process of low priority delays a page that is being opened.
 """

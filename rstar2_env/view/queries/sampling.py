@@ -111,7 +111,7 @@ def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _state(index: RunIndex, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the sampler's state, with long lists cut, in the checkpoint of an event; ``None`` if there is none."""
+    """Return the sampler's state in the checkpoint that an event reports, with long lists cut; ``None`` without one."""
     name = event.get("sampler")
     if not isinstance(name, str):
         return None
