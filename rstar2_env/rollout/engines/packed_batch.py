@@ -54,7 +54,7 @@ class _Start:
     Attributes:
         request: The new request.
         key: Tokens of the request, packed by ``key_of``.
-        source: The sequence whose cache it reuses; ``None`` if it reuses none.
+        source: The sequence whose cache the request reuses; ``None`` if it reuses none.
         known: Number of tokens whose keys and values the request reuses.
         whole: Whether the request takes over the slot of ``source`` instead of copying its cache.
     """
@@ -331,7 +331,7 @@ class PackedBatch(RunningBatch):
         self._free = sorted(free)
 
     def _make_room(self, fresh: int, columns: int) -> None:
-        """Ensure ``fresh`` free slots, each with ``columns`` columns or more; drop kept sequences if necessary."""
+        """Ensure that ``fresh`` slots with at least ``columns`` columns are free; drop kept sequences if necessary."""
         cache, rows = self._cache, len(self.live) + fresh
         wide = cache.columns
         if columns > wide:

@@ -166,7 +166,7 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Return figures by name of the episodes that match a condition; ``None`` without episodes.
+    """Return the figures of the episodes that match a condition, by name; ``None`` without episodes.
 
     Means exclude episodes that are not ``available``.
 
