@@ -1,4 +1,4 @@
-"""Write an environment as a package of another framework, which finds it by the name of the installed package.
+"""Write an environment as an installable package for another framework.
 
 Covered: ``verifiers`` (0.4): a taskset, an environment and a harness, with pyproject and README; ``lm-eval`` (0.4): a
 task of single turns (``rstar2_env.adapters.lm_eval_task``); ``harbor`` (0.25): a folder for each problem

@@ -86,11 +86,11 @@ def start(make: Callable[[RunningLoop], Any]) -> StartLoop:
 
 
 def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: str | None = None) -> Any:
-    """Make a plain graph in which a model behind an OpenAI-compatible endpoint and its tools alternate.
+    """Make a plain graph in which a model behind an OpenAI-compatible endpoint alternates with the environment's tools.
 
     Args:
         running: The episode.
-        base_url: The endpoint's URL with its version.
+        base_url: URL of the endpoint, up to the version (``.../v1``).
         model: Name of the model at the endpoint.
         api_key: Key of the endpoint, if it needs one.
     """

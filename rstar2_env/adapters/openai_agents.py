@@ -87,7 +87,7 @@ def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: 
 
     Args:
         running: The episode.
-        base_url: The endpoint's URL with its version.
+        base_url: URL of the endpoint, up to the version (``.../v1``).
         model: Name of the model at the endpoint.
         api_key: Key of the endpoint, if it needs one.
     """

@@ -45,7 +45,7 @@ class _Stage:
         self._envs: dict[int, gym.Env[str, str]] = {}
 
     def make(self, key: int, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Make an environment, and return the attributes that its proxy exposes."""
+        """Make an environment, and return its attributes that ``RemoteEnv`` exposes."""
         from rstar2_env.wrappers.make import make_env
 
         env = make_env(self._make_env, **options)
@@ -86,8 +86,8 @@ class _Seat:
 class RayEnvs(Closing):
     """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it afterwards.
 
-    Each environment is placed on the node with the fewest environments per CPU. Nodes that join are used. When a node
-    dies, its episodes end with ``NodeLostError``, and the next ``reset`` uses a live node.
+    Each environment is placed on the node with the fewest environments per CPU. Nodes that join later are used too.
+    When a node dies, its episodes end with ``NodeLostError``, and the next ``reset`` uses a live node.
 
     Args:
         make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, on which its imports

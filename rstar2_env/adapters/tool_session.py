@@ -3,7 +3,7 @@
 Covered: agents of other frameworks, which parse calls themselves, run a tool as a function and end with a text. Each
 call and each text is a turn of the environment, with its budgets, its chain of middleware and its statuses; the record
 is an ``Episode``. Not covered: several calls as one turn (here each call is a separate turn), and calls that a
-framework rejects itself, which never reach the environment.
+framework rejects itself (they never reach the environment).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rstar2_env.problems import Problem
 from rstar2_env.wrappers.make import make_env
 
 Arguments: TypeAlias = Mapping[str, Any] | str
-"""The arguments of a call: parsed, or as the JSON text that a model wrote, which may be invalid."""
+"""The arguments of a call: parsed, or as the JSON text that a model wrote, valid or not."""
 
 
 class Toolbox(Protocol):
@@ -59,7 +59,7 @@ class ToolSession:
         env: The environment whose tools are called.
         episode: The record of the running episode.
         tools: Schemas of the tools of the running episode.
-        system: System message of the running episode, without the section on tools, which the framework writes itself.
+        system: System message of the running episode, without the section on tools (the framework describes them).
 
     Raises:
         ConfigurationError: The environment has no dialect, or its dialect cannot write every call.
@@ -111,7 +111,7 @@ class ToolSession:
 
         Args:
             name: Name of the tool.
-            arguments: The arguments, or the JSON that the model wrote for them, which need not be valid.
+            arguments: The arguments, or the JSON text that the model wrote for them, valid or not.
 
         Returns:
             The text of the tool's result; after the end of the episode, a sentence that reports the end.

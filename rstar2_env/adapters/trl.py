@@ -187,7 +187,7 @@ def hand_in(
 def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
     """Return rows for ``datasets.Dataset.from_list``, each with ``problem_id``, ``seed`` and an empty ``prompt``.
 
-    TRL adds the text that ``reset`` returns to the prompt.
+    TRL appends the text from ``reset`` to the prompt.
 
     Args:
         env: A registered id.

@@ -3,7 +3,7 @@
 Covered: tasksets and environments with one player (a "seat") and no tools of their own: questions with rewards, games,
 simulated users. verifiers runs the episode itself, with its limits, hooks and scoring, and requests every turn from a
 model; here this model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks
-that need a container, which verifiers rejects for a text policy, and environments with several seats.
+that need a container (verifiers rejects both for a text policy), and environments with several seats.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _ENDS: Mapping[str, End] = {
 class VerifiersEnv(ForeignEnv):
     """Environment that plays a taskset of verifiers, with the environment of that taskset.
 
-    The reward is given at the end: the sum of the trace's weighted rewards, whose parts are ``reward_components``;
-    metrics are in ``info["metrics"]``. An episode that verifiers records as failed is ``unavailable``.
+    The reward is given at the end: the sum of the trace's weighted rewards, which ``reward_components`` lists; metrics
+    are in ``info["metrics"]``. An episode that verifiers records as failed is ``unavailable``.
 
     Args:
         taskset: Id of a taskset: of an installed package ("gsm8k-v1"), or of verifiers itself.
@@ -194,7 +194,7 @@ class _Session:
         return self._tasks[number % len(self._tasks)]
 
     def start(self, number: int, timeout_s: float) -> Any:
-        """Start the episode of a problem number, and return the episode's first event; see ``answer`` for the kinds."""
+        """Start the episode of a problem number; return its first event, of one of the kinds that ``answer`` lists."""
         task = self.task(number)
         self._on_loop(self._begin(task))
         return self._event(timeout_s)

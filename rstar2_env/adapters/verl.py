@@ -2,8 +2,8 @@
 
 Covered: every tool of an environment as a ``BaseTool`` of verl, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
-grades the final turn. Not covered: environments of verl, since verl has only tools and reward functions, which its
-trainer calls.
+grades the final turn. Not covered: playing environments of verl, since verl has none: its trainer calls tools and
+reward functions.
 
 With tools, verl parses the calls itself: a call that it cannot parse never reaches the environment, and has no status.
 Name the class in verl's configuration: ``class_name: rstar2_env.adapters.verl.EnvTool``, or ``...EnvInteraction``.

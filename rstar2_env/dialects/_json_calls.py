@@ -1,7 +1,7 @@
 """Read tool calls written as JSON between ``<tool_call>`` and ``</tool_call>``, well-formed or not.
 
 Covered: every call in a turn, strict JSON, messages that explain how to correct a call, time linear in the length of
-the text. Not covered: whether the tool exists and whether the arguments fit it, which the tool chain checks.
+the text. Not covered: whether the tool exists and whether the arguments fit it (the tool chain checks both).
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def _decode(turn: str, start: int) -> tuple[Any, int]:
     """Decode the JSON value at ``start``; return the value and the position after it.
 
     For each error, ``raw_decode`` counts lines from the start of its text, so a turn with many broken calls would take
-    quadratic time. Therefore ``raw_decode`` receives only a window of the turn, which is enlarged as long as the error
-    may be caused by the window's end. The ``pos`` of a raised error counts from ``start``.
+    quadratic time. Therefore ``raw_decode`` receives only a window of the turn. The window is enlarged as long as its
+    end may be the cause of the error. The ``pos`` of a raised error counts from ``start``.
     """
     size = _WINDOW
     while True:

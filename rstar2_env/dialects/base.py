@@ -70,8 +70,8 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
     """Return a dialect unchanged, or create a dialect by name.
 
     Args:
-        dialect: A dialect, or the name of one, alone ("rstar2") or with options ("rstar2:boxed_anywhere=true"), which
-            override ``**options`` of the same name.
+        dialect: A dialect, or the name of one, alone ("rstar2") or with options ("rstar2:boxed_anywhere=true"). Options
+            after the name override ``**options``.
         **options: Options of the named dialect.
 
     Raises:

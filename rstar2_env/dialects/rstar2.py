@@ -1,7 +1,7 @@
 """The dialect of rStar2-Agent (arXiv 2508.20722, section 2.1): JSON calls, results and answers in tags.
 
 Covered: several calls in a turn, all of which are run; a separate status for every kind of broken call. Not covered:
-the chat template around the turns, which belongs to the tokenizer, and its pre-filled ``<reason>``.
+the tokenizer's chat template around the turns, and the ``<reason>`` that the template pre-fills.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Plays episodes with a language model: inference engines, conversations as token ids, and the player of episodes.
 
-Each name is loaded on first use: most need the extra ``train`` (torch and transformers), and ``VllmEngine`` needs
-``vllm``. ``ENGINES`` needs neither, so that the name of an engine can be checked before torch is imported.
+An exported name is loaded on first use: most names need the extra ``train`` (torch and transformers), and
+``VllmEngine`` needs ``vllm``. ``ENGINES`` needs neither, so that the name of an engine can be checked before torch is
+imported.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class ChatCodec:
             self._split = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
 
     def _encode(self, scaffold: Scaffold, texts: Mapping[str, str]) -> list[int]:
-        """Tokenize the scaffold, filled with ``texts``; guarded tokens within ``texts`` become plain text.
+        """Tokenize the scaffold filled with ``texts``; guarded tokens in them become plain text (``_guard_edges``).
 
         Usually no text contains a guarded token, and everything is tokenized at once. If guarded ids appear that do not
         come from the template, every guarded token within a text is split in two.

@@ -1,9 +1,9 @@
 """Root-mean-square norms on a CPU, with an explicit backward pass.
 
 transformers computes a norm as six operations on whole tensors, for which autograd runs about a dozen in the backward
-pass, so that a small model spends much of a training step in its norms. The backward pass here takes half as many, and
-keeps the input and one number per token. The output equals that of transformers bit for bit, with and without
-gradients.
+pass, so that a small model spends much of a training step in its norms. The backward pass of ``RmsNorm`` runs half as
+many operations, and keeps the input and one number per token. The output equals that of transformers bit for bit, with
+and without gradients.
 """
 
 from __future__ import annotations
@@ -94,5 +94,5 @@ def _is_plain(module: nn.Module) -> bool:
 
 
 def _epsilon(module: Any) -> Any:
-    """Return the epsilon of a norm, from either attribute that transformers uses; ``None`` if it has neither."""
+    """Return the epsilon of a norm, its attribute ``variance_epsilon`` or ``eps``; ``None`` if it has neither."""
     return getattr(module, "variance_epsilon", getattr(module, "eps", None))

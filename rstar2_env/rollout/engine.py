@@ -113,7 +113,7 @@ class Seat(Protocol):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Generates turns from token ids. Concurrent requests run together; cancelling a task cancels its request.
+    """Generates turns from token ids. Concurrent requests run together; cancelling a call cancels its request.
 
     An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and
     implement the protocols ``KeepsCaches``, ``Scores`` and ``ReportsCandidates``.

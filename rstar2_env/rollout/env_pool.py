@@ -2,7 +2,7 @@
 
 Covered: environments are reused after an episode ends normally. If a call fails, or is abandoned while it runs, its
 environment is closed when the call ends, and never reused. An abandoned call keeps its thread until then, without
-taking threads from other episodes. Not covered: ending a running call (the tool has its own time limit).
+taking threads from other episodes. Not covered: ending a running call (a tool has a time limit of its own).
 """
 
 from __future__ import annotations

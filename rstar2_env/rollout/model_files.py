@@ -27,7 +27,7 @@ def check_adapter(name: str, config: object) -> None:
         config: The adapter's ``peft.PeftConfig``.
 
     Raises:
-        ConfigurationError: The configuration is for Megatron, whose module peft would import by the name in the file.
+        ConfigurationError: The configuration is for Megatron: peft would import a module that the file names.
     """
     if getattr(config, "megatron_config", None):
         raise ConfigurationError(

@@ -2,8 +2,8 @@
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; overlap of
 generation and tool calls between episodes; an exception ends only its own episode, as ``unavailable``; budgets of
-tokens, turns and time; branches. Not covered: admission according to the engine's memory, which is the engine's
-task (``several_engines.py`` does it for several engines).
+tokens, turns and time; branches. Not covered: admission of episodes according to an engine's memory (the engine
+decides, or ``several_engines.py`` for several engines).
 """
 
 from __future__ import annotations
@@ -265,8 +265,8 @@ class Player(Closing):
         """Check that the player's engines can play episodes as ``manner`` states.
 
         Raises:
-            ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or no engine
-                holds the older weights that it needs.
+            ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or the manner
+                needs older weights and no engine holds them.
         """
         check_engines(manner, self.engine, self.stale_engine)
 

@@ -1,9 +1,9 @@
 """``Replay``: starts an episode with the first tokens of another episode, and then continues it differently.
 
-The shared tokens end within a turn of the policy, or at the end of an episode that was cut. The turns before that are
-sent to the environment again instead of being generated. An environment that is deterministic for its seed and actions,
-as its contract requires, reaches the same state. This is checked before anything new is generated: the policy must see
-the same ids.
+The tokens that both episodes share end within a turn of the policy, or at the end of an unfinished episode. The shared
+turns are sent to the environment again instead of being generated. An environment that is deterministic for its seed
+and actions, as its contract requires, reaches the same state. This is checked before anything new is generated: the
+policy must see the same ids.
 """
 
 from __future__ import annotations

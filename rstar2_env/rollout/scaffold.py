@@ -21,8 +21,8 @@ _OPEN, _CLOSE = "\ue000", '"<\\\ue001'
 a template changes if it quotes the text."""
 
 _MARGIN = "\t\v\t"
-"""White space around a placeholder that templates do not write themselves: if it is missing in the result, the template
-stripped the text."""
+"""White space around a placeholder, in a combination that no template writes: if it is missing in the result, the
+template stripped the text."""
 
 _MARK = re.compile(f"({_MARGIN})?{_OPEN}(\\w+){re.escape(_CLOSE)}({_MARGIN})?")
 
@@ -84,7 +84,7 @@ class TemplateReader:
 
         Args:
             messages: Role and slot name of each message.
-            generate: Whether it ends with the generation prompt, where the policy's next turn begins.
+            generate: Whether the conversation ends with the generation prompt, where the policy's next turn begins.
 
         Raises:
             ConfigurationError: The template does not write every text once, in the order of the messages.

@@ -103,8 +103,8 @@ def check_engines(manner: Manner, newest: Engine, stale: Engine | None) -> None:
         stale: The engine with older weights; ``None`` without one.
 
     Raises:
-        ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or no engine holds
-            the older weights that it needs.
+        ConfigurationError: An engine cannot report as many candidates per token as the manner needs, or the manner
+            needs older weights and no engine holds them.
     """
     if manner.stale and stale is None:
         raise ConfigurationError(_NO_STALE)

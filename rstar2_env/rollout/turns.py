@@ -1,7 +1,7 @@
 """The loop of one episode: ``Turns`` alternates between policy and environment until the episode ends or hits a limit.
 
-Also here: ``Timing``, the time that episodes spend in environments and engines; ``SingleReply``, the environment of an
-episode without one; and functions that edit the record of an episode.
+Also here: ``Timing``, the time that episodes spend in environments and engines; ``SingleReply``, a stand-in for the
+environment; and functions that edit the record of an episode.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``Node``: a node of a search tree, over a model's reasoning steps (agents) or over its tokens (training).
 
-Covered: states, actions, visit statistics, traversal. Not covered: the selection of the next node (``scores``) and the
-values to back up, which the algorithms decide.
+Covered: states, actions, visit statistics, traversal. Not covered: the selection of the next node (``scores``), and the
+choice of the values to back up (the search algorithms).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Node(Generic[S, A]):
         parent: The previous node; ``None`` for a root.
         action: The action that led to this node; ``None`` for a root.
         reward: Reward of the step to this node.
-        prior: The guide's score of the action, from before the step was taken.
+        prior: Score that the search's guide gave to the action before the step was taken.
 
     Attributes:
         depth: Number of steps from the root.

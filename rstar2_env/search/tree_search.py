@@ -28,9 +28,9 @@ A = TypeVar("A")
 class TreeSearch(CheckedOptions):
     """Monte Carlo tree search.
 
-    The search creates a child when it first visits it, which costs one step of the world. Until then, the score of the
-    child's action stands for the child's value. Ties go to untried actions, then to the action tried first, so that the
-    same world gives the same tree.
+    The search creates a child when it first visits the child; this costs one step of the world. Until then, the score
+    of the child's action stands for the child's value. Ties go to untried actions, then to the action tried first, so
+    that the same world gives the same tree.
 
     Args:
         iterations: Number of descents from the root.

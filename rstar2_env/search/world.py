@@ -1,9 +1,9 @@
 """The protocols of a search: a world model that steps, and a guide that proposes and rates actions.
 
 The two protocols and the names of their methods come from LLM Reasoners (arXiv 2404.05221, section 3): a world model
-returns the next state, a search configuration proposes and rates actions, and a search algorithm depends on neither.
-Covered: the protocols and the result of a search. Not covered: the algorithms (``Beam``, ``DepthFirst``,
-``TreeSearch``) and the origin of states: a language model's text, a puzzle, an environment.
+returns the next state, a search configuration (here called the guide) proposes and rates actions, and a search
+algorithm depends on neither. Covered: the protocols and the result of a search. Not covered: the algorithms (``Beam``,
+``DepthFirst``, ``TreeSearch``) and the origin of states: a language model's text, a puzzle, an environment.
 """
 
 from __future__ import annotations

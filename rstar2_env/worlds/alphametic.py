@@ -32,7 +32,7 @@ def holds(addends: Sequence[str], total: str, digits: Mapping[str, int]) -> bool
 
 
 def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
-    """Yield every solution. The search goes from the right; in each column the addends determine the sum's digit."""
+    """Yield every solution. The search goes from right to left; in a column, the addends determine the sum's digit."""
     width = max(len(total), *map(len, addends))
     columns = [[word[-place] for word in addends if place <= len(word)] for place in range(1, width + 1)]
     sums = [total[-place] if place <= len(total) else "" for place in range(1, width + 1)]
@@ -81,10 +81,10 @@ def is_unique(addends: Sequence[str], total: str) -> bool:
 
 
 def interchangeable(addends: Sequence[str], total: str) -> bool:
-    """Whether two letters have the same weight in the sum, so that swapping them gives a second solution.
+    """Whether two letters have the same weight (total place value), so that swapping them gives a second solution.
 
-    This check is cheaper than the solver, and most random sums have such letters. A letter that begins a word is only
-    compared with other such letters: it cannot be 0, so swapping it with another letter may be invalid.
+    This check is cheaper than the solver, and most random sums have such letters. A letter that begins a word cannot be
+    0, so swapping it with a letter that begins no word may be invalid: such pairs are not counted.
     """
     weights: dict[str, int] = {}
     for sign, words in ((1, addends), (-1, [total])):

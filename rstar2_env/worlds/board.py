@@ -149,7 +149,7 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: with probability ``strength`` a winning move, or else a blocking move; else random."""
+        """The opponent's move: with probability ``strength`` a win or else a block, if possible; otherwise random."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice

@@ -2,7 +2,7 @@
 
 The intermediate answers follow GAMEBoT (arXiv 2412.13602). Covered: the protocols; how intermediate answers are read,
 written and counted; the opponent's random numbers. Not covered: the turn loop and the reward
-(``rstar2_env.env.game_env``), and the rules of each game, which are in its own file.
+(``rstar2_env.env.game_env``), and the rules of the games (each game has a file of its own).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def random_statement(speaker: int, people: int, depth: int, rng: np.random.Gener
 
 
 def truth(statement: Statement, people: int) -> int:
-    """Return the assignments of kinds in which a statement is true, as a bit mask.
+    """Return the assignments (a knight or a knave for each person) in which a statement is true, as a bit mask.
 
     Bit ``w`` of the result stands for one assignment: person ``i`` is a knight exactly if bit ``i`` of ``w`` is 1.
     """
@@ -142,7 +142,7 @@ def signature(statements: Sequence[Statement]) -> str:
     """A signature that ignores names, the order of people, and the order of the parts of ``and``, ``or`` and ``same``.
 
     Each person gets a colour (a hash) from their statement and the colours of the people in it, refined in a few
-    rounds; the sorted colours are the signature. Different puzzles may share a signature, which is harmless here.
+    rounds; the sorted colours are the signature. Different puzzles may share a signature; they are then in one split.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

@@ -1,7 +1,7 @@
 """Negotiations about a pool of items that two sides value differently, against an opponent that concedes.
 
 Modelled on the negotiation of GAMEBoT (arXiv 2412.13602). A deal is the number of items of each kind that the policy
-takes. Not covered: more than two sides, or other kinds of items.
+takes. Not covered: more than two sides, and items other than books, hats and balls.
 """
 
 from __future__ import annotations

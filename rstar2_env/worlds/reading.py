@@ -1,6 +1,6 @@
-r"""Reads the answer of a puzzle from the content of the policy's box.
+r"""Reads the answer to a puzzle from the content of the policy's ``\boxed{}``.
 
-Covered: the mark-up that models put around a plain answer. Not covered: how the box is found, which the dialect does.
+Covered: the mark-up that models put around a plain answer. Not covered: finding the ``\boxed{}`` (the dialect does).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def trajectory_of(
 
     Args:
         entry: The episode.
-        key: Key of the episode in the run, which becomes ``trajectory_id``.
+        key: Key of the episode in the run; it becomes ``trajectory_id``.
         tokens: The token rows of the episode, if the run saved them.
         model: Name of the model.
     """

@@ -16,7 +16,7 @@ class Exported:
         options: Options of the environment, as JSON values.
         wrappers: Wrappers of the environment, innermost first.
         name: Name of the package, in lower case with underscores.
-        specification: Docstring of the environment, which specifies it for users.
+        specification: Docstring of the environment, its specification for users.
         episodes: Number of problems to write, if the target framework's package contains problems; ``None`` writes all
             problems of a finite source.
     """

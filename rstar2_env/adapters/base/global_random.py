@@ -1,7 +1,7 @@
 """``GlobalRandom``: runs code that draws from the global random states, and restores those states.
 
 Covered: ``random`` and ``numpy.random``; a lock lets one thread at a time use this class. Not covered: threads that
-draw from the global states at the same time without this class, which cannot be isolated.
+draw from the global states at the same time without this class; such threads cannot be isolated.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class RunningLoop:
 
         Args:
             name: Name of the tool.
-            arguments: The arguments, or the JSON that the model wrote for them, which need not be valid.
+            arguments: The arguments, or the JSON text that the model wrote for them, valid or not.
 
         Raises:
             AbandonedError: The episode is over.

@@ -134,7 +134,7 @@ def starts(
 
 
 def tool_schemas(env: gym.Env[str, str]) -> list[dict[str, Any]] | None:
-    """Return the schemas of an environment's tools, ``None`` if it is not a tool environment; close the environment."""
+    """Return the schemas of an environment's tools (``None`` if it has no tools), and close the environment."""
     try:
         chain = getattr(env.unwrapped, "tools", None)
         return None if chain is None else [spec.schema() for spec in chain.specs]

@@ -53,7 +53,8 @@ def serve_app(
 def _handling_sigterm(server: uvicorn.Server) -> Iterator[None]:
     """Let SIGTERM stop only the server.
 
-    uvicorn raises the signal again after the server has stopped. Without this handler, that would end the process.
+    uvicorn raises the signal again after the server has stopped. Without this handler, the second signal would end the
+    process.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -83,7 +83,7 @@ class HarborEnv(ToolEnv):
         super().__init__(problems=problems, tools=[self._shell], grader=None, **{"max_turns": 30, **options})
 
     def begin(self, options: Mapping[str, Any]) -> None:
-        """Select the task of the episode, whose files are written before the first command."""
+        """Select the task of the episode; the task's files are written before the first command."""
         self._shell.begin_task(self._tasks[self.problem.id])
 
     def answer_turn(self, turn: str) -> Ended:

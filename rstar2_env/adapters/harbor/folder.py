@@ -27,7 +27,7 @@ from rstar2_env.core.files.given_path import check_given
 from rstar2_env.sandbox.options import can_be_root_folder
 
 RESERVED = ("tests", "solution", "logs")
-"""Folders at the root that Harbor itself fills."""
+"""Top-level folders of a task's image that Harbor itself fills."""
 PLAIN_IMAGE = re.compile(
     r"((docker\.io/)?(library/)?(python|debian|ubuntu|buildpack-deps)"
     r"|ghcr\.io/laude-institute/t-bench/(ubuntu|python)-[\d-]+)(:[\w.-]+)?"

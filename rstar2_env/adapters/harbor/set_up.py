@@ -87,7 +87,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
 
 
 def network_command(line: ShellLine) -> tuple[int, str] | None:
-    """Return the line number and the name of the first command that needs the network; ``None`` if none does."""
+    """Return line number and name of the first command that needs the network; ``None`` without such a command."""
     for command in line.commands:
         if found := _NETWORK.match(" ".join(map(without_quotes, command.words))):
             return command.number, found[1]
@@ -119,9 +119,9 @@ def _is_json(run: str) -> bool:
 def _unseen(line: ShellLine) -> str | None:
     """Return a word of a line that refers to files that the tests do not see; ``None`` if there is none.
 
-    Such a word contains a path in the temporary folder or the home folder, or is the option ``--global`` of ``git``,
-    which writes to the home folder, or is the target of a redirection to a folder of the system (``/usr``, ``/etc``),
-    which is read-only in the sandbox.
+    Such a word contains a path in the temporary folder or the home folder; or it is the option ``--global`` of ``git``,
+    which writes to the home folder; or it is the target of a redirection to a folder of the system (``/usr``,
+    ``/etc``), which is read-only in the sandbox.
     """
     for word in line.words:
         plain = without_quotes(word)

@@ -1,8 +1,8 @@
 """Parses a line or a script for the shell ``sh`` into commands, words and redirections.
 
 Covered: quotes, lists, pipes, subshells, ``case``, functions, command substitutions, comments and, from ``bash``,
-arrays, ``$'…'``, ``<<<``, ``<(…)`` and ``>(…)``. Not covered: the values of variables, commands in backquotes, and the
-texts of here-documents, which are skipped.
+arrays, ``$'…'``, ``<<<``, ``<(…)`` and ``>(…)``. Not covered: the values of variables, and commands in backquotes. The
+texts of here-documents are skipped.
 """
 
 from __future__ import annotations

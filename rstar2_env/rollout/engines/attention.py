@@ -1,9 +1,9 @@
 """Attention for one forward pass over tokens of many sequences, packed one after the other without padding.
 
-A pass holds the newest token of every generating row, and the prompts of new requests. All layers except attention
-process tokens independently. Here each token attends to its own sequence in the cache, which is read in place: query
-heads that share a key-value head (grouped-query attention) are computed as if they were several tokens of one head, so
-keys and values are not copied for each query head, as transformers does.
+A pass holds the newest token of every generating request, and the prompts of new requests. All layers except attention
+process tokens independently. In the attention, each token attends to its own sequence in the cache, which is read in
+place: query heads that share a key-value head (grouped-query attention) are computed as if they were several tokens of
+one head. transformers, in contrast, copies keys and values for each query head.
 
 Covered: causal models that look up their attention function by name, and use ``sdpa`` or flash attention. The name is
 replaced only during a forward pass of the engine, so training with the same module uses the model's own attention. Not
@@ -28,8 +28,8 @@ NAME = "rstar2_packed"
 """
 
 MOST_SCORES = 1 << 23
-"""Maximum number of elements of an attention mask: a longer prompt is computed in parts. Also the maximum total number
-of elements of the masks that are kept during a forward pass."""
+"""Maximum number of elements of an attention mask: a prompt that needs more is computed in parts. Also the maximum
+total number of elements of the masks that are kept during a forward pass."""
 
 
 MOST_ALONE = 16
@@ -63,7 +63,7 @@ class TokenRun:
 
     Attributes:
         slot: Index of the sequence's slot in the cache (``SlotCache``).
-        start: Index in the pass of the first new token.
+        start: Index of the first new token among all tokens of the forward pass.
         count: Number of new tokens.
         known: Number of earlier tokens of the sequence, whose keys and values are in the cache.
     """
@@ -102,7 +102,7 @@ class Pack:
         self.slots = torch.tensor(slots, device=device)
 
     def mask(self, dtype: torch.dtype) -> Tensor:
-        """Additive mask for the scores of the sequences with one new token each: (rows, 1, 1, width)."""
+        """Additive mask for the scores of the sequences with one new token each: (slots, 1, 1, positions)."""
         if dtype not in self._masks:
             device, positions = self._device, self._positions
             if not self.dense:
@@ -116,7 +116,7 @@ class Pack:
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
         """Additive causal mask for the scores of the last ``new`` tokens of a sequence: (groups * new, seen).
 
-        A single new token sees the whole sequence and needs no mask: ``None``.
+        Returns ``None`` for a single new token: it sees the whole sequence, so it needs no mask.
 
         Args:
             dtype: Precision of the scores.
@@ -168,7 +168,7 @@ def packed_attention(
     Args:
         module: The attention layer.
         query: Queries of the pass: (1, query heads, tokens, head size).
-        key: Keys in the cache: (slots, heads, columns, head size).
+        key: Keys in the cache: (slots, key-value heads, positions, head size).
         value: Values in the cache, with the same shape except for the head size.
         attention_mask: Not used.
         dropout: Not used in evaluation.
@@ -189,7 +189,7 @@ def packed_attention(
 
 
 def _of_single(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
-    """Attention of rows with one new token, all at once; query and result are (tokens, query heads, head size)."""
+    """Attention of sequences with one new token, all at once; query and result are (tokens, query heads, head size)."""
     _, query_heads, size = query.shape
     heads, rows = key.shape[1], pack.rows
     if not pack.dense:

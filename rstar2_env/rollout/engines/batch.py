@@ -35,8 +35,8 @@ class Request:
         keep: Whether the request's cache was computed with the current weights, so that later requests may reuse it.
         slot: Slot of the request in the cache while it runs.
         done: Number of tokens of the prompt and the turn whose keys and values are in the cache.
-        leader: Another request with the same tokens, which computes their keys and values; this request copies them
-            from the leader's cache. ``None`` if there is none.
+        leader: Another request that starts with the same tokens, and computes their keys and values; this request
+            copies them from the leader's cache. ``None`` if no other request computes them.
         key: The request's tokens when it started, packed by ``key_of``; other requests find its cache by this key.
             Empty if they do not reuse its cache.
         number: Position of the request in the order of arrival.

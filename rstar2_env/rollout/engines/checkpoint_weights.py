@@ -1,9 +1,9 @@
 """Converts a module's weights to the layout of a checkpoint, for engines that have their own copy of the weights.
 
 The weights are produced layer by layer, so merging and converting them needs the memory of one layer, not of a second
-model. Covered: plain modules, modules whose checkpoints have another layout (transformers' own conversions, as for
-mixtures of experts), LoRA adapters of peft (merged into copies, without changing the module). Modules whose weights are
-sharded over processes need a ``gather`` function, which the trainer provides.
+model. Covered: plain modules, modules with a layout other than their checkpoint's (transformers' own conversions, as
+for mixtures of experts), LoRA adapters of peft (merged into copies, without changing the module). Modules whose weights
+are sharded over processes need a ``gather`` function, which the trainer provides.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _adapters(base: nn.Module) -> dict[str, Any]:
 
 
 def _units(module: nn.Module, adapters: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the names of the modules that form one unit each: members of layer lists, and layers with adapters."""
+    """Yield the names of modules that are converted one at a time: members of layer lists, and layers with adapters."""
     for name, child in module.named_children():
         at = f"{prefix}{name}"
         if isinstance(module, nn.ModuleList) or at in adapters:
@@ -117,7 +117,7 @@ def _unit_of(name: str, units: set[str]) -> str:
 def _merged(
     base: nn.Module, whole: dict[str, Tensor], adapters: Mapping[str, Any], dtype: torch.dtype | None
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield the weights of one unit with its adapters merged; removes the tensors from ``whole`` one by one."""
+    """Yield the weights in ``whole`` with adapters merged; the tensors are removed from ``whole`` one by one."""
     low_rank = {name: whole.pop(name) for name in list(whole) if ".lora_" in name}
     while whole:
         name = next(iter(whole))
@@ -135,7 +135,7 @@ def _merged(
 
 @contextmanager
 def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """In the ``with`` block, replace the parameters of ``part``, which may be shards, by the given tensors.
+    """In the ``with`` block, replace parameters of ``part``, sharded or not, by the given whole tensors.
 
     Args:
         part: The module.

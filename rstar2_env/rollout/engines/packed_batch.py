@@ -54,7 +54,7 @@ class _Start:
     Attributes:
         request: The new request.
         key: Tokens of the request, packed by ``key_of``.
-        source: The sequence whose cache it reuses; ``None`` if it reuses none.
+        source: The sequence whose cache the request reuses; ``None`` if it reuses none.
         known: Number of tokens whose keys and values the request reuses.
         whole: Whether the request takes over the slot of ``source`` instead of copying its cache.
     """
@@ -121,7 +121,7 @@ class PackedBatch(RunningBatch):
         return rows == 1 or rows * columns <= self.max_tokens
 
     def shed(self) -> list[Request]:
-        """Preempt the newest requests until the others have room for another token; return them, oldest first."""
+        """Preempt the newest requests until the rest have room for a token each; return the preempted, oldest first."""
         gone: list[Request] = []
         while len(self.live) > 1 and len(self.live) * self._needed > self.max_tokens:
             gone.insert(0, max(self.live, key=lambda request: request.number))
@@ -295,7 +295,7 @@ class PackedBatch(RunningBatch):
         self.live.append(request)
 
     def _follow(self, followers: Sequence[Request]) -> None:
-        """Copy the cache of each leader to the requests with the same tokens that wait for it."""
+        """Copy the cache of each ``Request.leader`` to its followers, requests that wait for these keys and values."""
         for leader in {id(request.leader): request.leader for request in followers}.values():
             assert leader is not None  # a follower has a leader
             own = [request for request in followers if request.leader is leader]
@@ -331,7 +331,7 @@ class PackedBatch(RunningBatch):
         self._free = sorted(free)
 
     def _make_room(self, fresh: int, columns: int) -> None:
-        """Ensure ``fresh`` free slots, each with ``columns`` columns or more; drop kept sequences if necessary."""
+        """Ensure that ``fresh`` slots with at least ``columns`` columns are free; drop kept sequences if necessary."""
         cache, rows = self._cache, len(self.live) + fresh
         wide = cache.columns
         if columns > wide:

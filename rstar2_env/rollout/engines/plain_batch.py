@@ -27,8 +27,8 @@ class PlainBatch(RunningBatch):
     Args:
         model: A causal language model.
         max_prefill_tokens: Maximum number of prompt tokens, padding included; a single prompt may have more.
-        max_tokens: Maximum number of tokens that the cache reserves: the number of requests times the largest sum of
-            prompt and ``max_tokens`` among them; a single request runs even if it needs more.
+        max_tokens: Maximum number of tokens that the cache reserves: the number of requests times the largest sum of a
+            request's prompt and its ``params.max_tokens``; a single request runs even if it needs more.
         finish: Returns why a request has ended; ``None`` if it continues.
     """
 

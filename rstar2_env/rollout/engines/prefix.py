@@ -1,10 +1,10 @@
 """The sequences whose caches ``TransformersEngine`` keeps between turns, searched by the longest common prefix.
 
 A conversation's next prompt begins with everything that was computed for it so far, so the ids identify a conversation.
-The common prefix of an entry and a prompt is reused: for following turns, for other episodes of the same group, and for
-other prompts with the same system message.
+The common prefix of a kept sequence and a new prompt is reused: for the next turn of an episode, for other episodes of
+its group, and for other prompts with the same system message.
 
-Covered: finding the longest common prefix and the least recently used entry. Not covered: the keys and values
+Covered: finding the longest common prefix and the least recently used sequence. Not covered: the keys and values
 themselves, which are in ``slots.py``; each sequence has its own copy, common prefixes included.
 """
 

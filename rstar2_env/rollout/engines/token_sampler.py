@@ -43,7 +43,7 @@ def draw_tokens(logits: Tensor, params: Sequence[SamplingParams], uniform: Seque
 
 
 def _filtered(logprobs: Tensor, params: Sequence[SamplingParams]) -> Tensor:
-    """Set the log-probabilities of tokens that top-k and top-p exclude to minus infinity."""
+    """Set to minus infinity the log-probabilities of tokens that top-k and top-p exclude."""
     if all(p.top_k == 0 and p.top_p >= 1 for p in params):
         return logprobs
     device = logprobs.device

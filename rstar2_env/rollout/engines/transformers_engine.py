@@ -47,7 +47,7 @@ _NARROW = 256
 class TransformersEngine:
     """Generates with a ``transformers`` model that lives in this process.
 
-    The engine computes in a thread of its own while there are requests, which may come from any thread and any event
+    The engine computes in a thread of its own while there are requests. Requests may come from any thread and any event
     loop.
 
     Args:
@@ -55,7 +55,7 @@ class TransformersEngine:
             modules are in evaluation mode.
         tokenizer: Tokenizer of the model, needed only for stop strings.
         max_rows: Maximum number of running requests; further requests wait in order of arrival.
-        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass, which bounds the
+        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass: a bound on the
             memory of the pass. A longer prompt is divided among several passes (``packed_batch``), or, in a model for
             which this is not possible, has its own pass (``plain_batch``). ``None`` means 4,096 on a CPU and 32,768
             elsewhere.
@@ -180,7 +180,7 @@ class TransformersEngine:
         return int(self.model.config.get_text_config().vocab_size)
 
     def capacity(self) -> int:
-        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or the last measured number."""
+        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or else the number measured last."""
         return self._batch.max_tokens
 
     def forget(self) -> None:
@@ -321,7 +321,7 @@ class TransformersEngine:
         return min(MOST_TOKENS, max(1, int(free // token_bytes(config, self.model.dtype))))
 
     def _next_requests(self) -> list[Request]:
-        """Remove the requests that may run now from the queue, in order of arrival."""
+        """Remove from the queue the requests that may run now; return them in order of arrival."""
         taken: list[Request] = []
         if len(self._batch) and not self._batch.joins:
             return taken

@@ -55,7 +55,7 @@ class _Request:
 class VllmEngine:
     """An inference engine that runs vLLM in this process.
 
-    The engine computes in a thread of its own while there are requests, which may come from any thread and any event
+    The engine computes in a thread of its own while there are requests. Requests may come from any thread and any event
     loop. A process can have one such engine at a time.
 
     Args:

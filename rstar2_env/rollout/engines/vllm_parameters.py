@@ -42,7 +42,7 @@ def best_of(reported: Sequence[Mapping[Any, Any]], params: SamplingParams, *, be
     Args:
         reported: For each new token, the log-probabilities that vLLM or a server reports, by token.
         params: The parameters of the request.
-        begun: Number of tokens that the request has generated before these.
+        begun: Number of tokens that the request generated before those in ``reported``.
     """
     if not params.candidates:
         return []

@@ -1,7 +1,7 @@
 """``VllmServerEngine``: generates with one or more vLLM servers (``vllm serve``), with token ids in and out over HTTP.
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that caches
-its prefix; lost connections, overload, and servers that restart, which get the newest weights before any request
+its prefix; lost connections, overload, and restarts of servers, after which a server first gets the newest weights
 (``vllm_server_fleet``); log-probabilities as ``Generation`` defines them, or an error; weight syncs
 (``weight_transports``). Not covered: servers other than vLLM (they return no token ids), starting the servers.
 """
@@ -220,7 +220,7 @@ class VllmServerEngine:
             self.update_together([self], version, weights)
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Whether one weight sync can update all these engines, which holds if their servers belong to one fleet."""
+        """Whether one weight sync can update all these engines: whether their servers belong to one fleet."""
         return all(isinstance(engine, VllmServerEngine) and engine._fleet_id == self._fleet_id for engine in engines)
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:

@@ -34,7 +34,7 @@ _MOST_BLOCKS = 1 << 18
 _SLACK = 8
 _REST_S = 10.0
 _WATCH_S = 2.0
-"""Seconds between two health checks of a server: less than any ``vllm serve`` needs to start."""
+"""Seconds between two health checks of a server: less than ``vllm serve`` takes to restart."""
 _FIRST_ASK_S, _SLOWEST_ASK_S = 0.1, 2.0
 _ANSWER_S = 10.0
 _HUNG_S = 600.0

@@ -103,7 +103,7 @@ def start(
     """Start vLLM and return its engine; must be called in the thread that will run its steps.
 
     Args:
-        model: Folder or Hub name of a model; or a module, with or without LoRA adapters, whose configuration is used.
+        model: Folder or Hub name of a model; or a module, of which only the configuration is used.
         tokenizer: Needed for stop strings if ``model`` is a module.
         tally: Receives vLLM's statistics after every step.
         max_rows: Maximum number of running requests.
@@ -192,10 +192,10 @@ def start(
 
 
 def stable_folder(written: Path) -> Path:
-    """Copy files to a folder in the user's cache whose name is a digest of their contents, and return that folder.
+    """Copy a folder into the user's cache, with a digest of its files as the name; return the copy.
 
     The path of a model is part of the key of vLLM's compile cache: with a new folder at each start, vLLM compiles the
-    model at each start. Returns ``written`` if the cache cannot be written.
+    model at each start. If the cache cannot be written, ``written`` itself is returned.
 
     Args:
         written: A folder with the configuration of a model, and perhaps its tokenizer.
@@ -230,7 +230,7 @@ def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder:
 def _quiet_guest() -> Iterator[None]:
     """Set the environment variables that vLLM needs; after the ``with`` block, undo vLLM's changes to this process.
 
-    Restored are the environment variables, the states of the random generators, and torch's number of threads.
+    This restores the environment variables, the states of the random generators, and torch's number of threads.
     """
     before = dict(os.environ)
     set_threads, threads = torch.set_num_threads, torch.get_num_threads()

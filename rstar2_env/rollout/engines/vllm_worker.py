@@ -76,7 +76,7 @@ class FullLogprobs:
         return {"kept": keep_full_logprobs(self)}
 
     def copy_weights(self, source: str, into: str) -> dict[str, int]:
-        """Copy weights to a folder of this machine, for all of its servers; only the server's first worker copies.
+        """Copy weights to a folder of this machine, for all servers on it; only the server's first worker copies.
 
         ``copied`` is the number of bytes, 0 in the other workers.
         """

@@ -41,8 +41,8 @@ class Stay:
 class SchedulingPolicy(Protocol):
     """Chooses engines for episodes.
 
-    A policy is created with the cache capacity of each engine in tokens. ``place`` is called for waiting episodes, and
-    each other method when the event happens that it records.
+    A policy is created with the cache capacity of each engine in tokens. ``place`` is called for waiting episodes;
+    every other method is called when the event that it records happens.
     """
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:

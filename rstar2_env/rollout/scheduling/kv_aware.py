@@ -2,7 +2,7 @@
 
 Covered: a forecast from the observed lengths, which admits more episodes than the worst case would allow, but not so
 many that the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each
-is counted with its own prompt, which overestimates the need).
+is counted with a prompt of its own, so the forecast is too high).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Row:
 
 
 class KvAware:
-    """Scheduling policy that chooses the engine with the most cache capacity beyond its forecast need.
+    """Scheduling policy that chooses the engine whose episodes are forecast to leave the most cache capacity unused.
 
     An episode waits while no engine has enough capacity left. The need of an engine's episodes is forecast from the
     observed lengths. For each future time, each episode's tokens at that time are multiplied by the probability that
@@ -66,7 +66,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the engine with the most capacity beyond its forecast need; ``None`` if the episode must wait."""
+        """Return the engine with the most capacity left by its forecast; ``None`` if the episode must wait."""
         self._refresh()
         # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
         # left.
@@ -127,7 +127,7 @@ class KvAware:
         return stay.engine
 
     def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:
-        """Move an episode to the bucket of ``tokens`` in its engine's sums, unless it is in that or a later bucket."""
+        """Count an episode in the length bucket of ``tokens``, unless it is already in that or a later bucket."""
         now = bucket(tokens, stay.most)
         if now > row.at:
             sums = self._sums[engine]

@@ -1,4 +1,4 @@
-"""``Scheduler``: several engines behind one interface, which assigns each episode to an engine with free capacity.
+"""``Scheduler``: an engine that distributes episodes over several engines, according to their free capacity.
 
 Covered: episodes get places in the order of their requests, stay on the engine that caches their prefix, and always
 free their place; a failing engine is excluded, and its episodes move; there is no polling. ``admission.py`` chooses the
@@ -276,7 +276,7 @@ class _Seat:
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.
             TurnTimeoutError: The turn took too long, as it would elsewhere; no other engine is tried.
-            Exception: All of these engines failed; the exception is that of the last one.
+            Exception: Every engine that was tried failed; the exception is that of the last one.
         """
         scheduler, stay = self._scheduler, self._stay
         failed: dict[int, Exception] = {}

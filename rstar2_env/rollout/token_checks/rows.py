@@ -28,7 +28,7 @@ def check_row(
 
     Args:
         row: Token ids, mask and log-probabilities of the row.
-        episode: Episode that the row was made from, as a whole; ``None`` skips the checks that need the episode.
+        episode: The whole episode that the row was made from; ``None`` skips the checks that need the episode.
         codec: Converter of the chat template with which the episode was played; ``None`` skips the checks that need it.
         vocabulary: Number of valid token ids; ``None`` if unknown.
     """

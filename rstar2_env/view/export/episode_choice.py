@@ -60,9 +60,9 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
 
 
 def _evenly(groups: Sequence[Sequence[int]], most: int) -> list[int]:
-    """Return the episodes of groups that are spread evenly over a list, at most ``most`` episodes in all.
+    """Choose groups that are spread evenly over a list; return their episodes, at most ``most`` in all.
 
-    Only whole groups are chosen; the first is shortened if it has more than ``most`` episodes.
+    Only whole groups are chosen; the first chosen group is shortened if it has more than ``most`` episodes.
     """
     if sum(map(len, groups)) <= most:
         return [id_ for group in groups for id_ in group]

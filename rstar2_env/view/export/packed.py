@@ -32,7 +32,7 @@ def pack(answers: Answers, *, episodes: int, params: Mapping[str, str] | None = 
     Paths of this machine are removed from the list of runs; the options of runs are included unchanged.
 
     Args:
-        answers: Queries over the runs, which were read completely.
+        answers: Queries over runs that were read completely.
         episodes: Maximum number of episodes per run.
         params: Filter of the episodes, as for the table of episodes.
     """

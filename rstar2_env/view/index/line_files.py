@@ -12,7 +12,7 @@ from rstar2_env.core.run_folder.inside import inside
 from rstar2_env.core.run_folder.layout import EPISODES, TOKENS, step_files
 
 _PRINT = 1024
-"""Bytes in a fingerprint; one fingerprint covers the beginning, one the end of the content that was read so far."""
+"""Maximum number of bytes that a fingerprint covers, at the beginning or at the end of the content read so far."""
 _INTEGER = 2**63 - 1
 """The largest integer of SQLite."""
 

@@ -166,13 +166,13 @@ class RunIndex(Closing):
             return db.execute(statement, values).fetchall()
 
     def cached(self, name: str, make: Callable[[], ResultT], state: str | None = None) -> ResultT:
-        """Return a result about the whole run, which is stored in the index until the run changes.
+        """Return a result about the whole run: from the index, or else computed and stored there until the run changes.
 
         Other threads that need the result meanwhile wait for it.
 
         Args:
             name: Name of the result.
-            make: Function that computes the result, which must be JSON-compatible.
+            make: Function that computes the result as a JSON-compatible value.
             state: State of the run to which the result belongs; ``None`` for the state of the indexed episodes.
         """
         with self._opening:

@@ -78,8 +78,8 @@ def connect(file: Path, *, checks_tables: bool) -> sqlite3.Connection:
 
     Args:
         file: The index.
-        checks_tables: Whether to create missing tables and to recreate tables of another version, which waits for
-            every connection that writes. If false, tables are created in a new file only.
+        checks_tables: Whether to create missing tables, and to recreate the tables if they are of another version; this
+            waits for other connections that write. If false, tables are created in a new file only.
 
     Raises:
         sqlite3.Error: The file cannot be opened or is damaged.

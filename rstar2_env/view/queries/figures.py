@@ -166,7 +166,7 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Return figures by name of the episodes that match a condition; ``None`` without episodes.
+    """Return the figures of the episodes that match a condition, by name; ``None`` without episodes.
 
     Means exclude episodes that are not ``available``.
 
@@ -201,7 +201,7 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
 
 
 def last_step(db: sqlite3.Connection, split: str) -> int | None:
-    """Return the last step that has episodes of a split; ``None`` if no step has."""
+    """Return the last step that has episodes of a split; ``None`` if there is no such step."""
     found: int | None = db.execute("SELECT max(step) FROM episodes WHERE split = ?", (split,)).fetchone()[0]
     return found
 
@@ -245,8 +245,8 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
     """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters.
 
-    A ``value`` has the number of episodes that its filter selects: ``count`` in all, ``splits`` by split. If a column
-    has many values, only the ``MOST_VALUES`` most frequent values in all and in each split are returned.
+    Each of a column's ``values`` has the number of episodes with that value: ``count`` in all, ``splits`` by split. If
+    a column has many values, only the ``MOST_VALUES`` most frequent values in all and in each split are returned.
     """
     found: list[dict[str, Any]] = []
 

@@ -1,6 +1,6 @@
 """Parses filters and sort orders of episodes from a query, and translates them to SQL.
 
-Every value is passed to SQLite as a bound parameter, and every column name comes from a table below.
+Every value is passed to SQLite as a bound parameter, and every column name comes from a mapping in this module.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def _statuses(text: str) -> int:
 
 
 def _named_statuses(text: str) -> list[str]:
-    """Return the statuses in a filter's value, separated by commas; ``error`` stands for all statuses in ``ERRORS``."""
+    """Split a filter's value at commas into statuses; ``error`` stands for all statuses in ``ERRORS``."""
     names = text.split(",")
     if unknown := [name for name in names if name not in (*STATUSES, "error")]:
         raise ConfigurationError(

@@ -35,7 +35,7 @@ _Look = Callable[[Path, str], dict[str, Any]]
 
 _PROGRAM = Path(__file__).with_name("findings_process.py")
 _WAIT_S = 0.3
-"""Seconds that a request waits for findings that are being computed, which is enough for most runs."""
+"""Seconds that a request waits for findings that are being computed; for most runs, it then gets them."""
 _ASK_S = 2.0
 """Seconds after which the page repeats a request whose findings are still being computed."""
 _SHARE = 20.0
@@ -51,9 +51,9 @@ _LARGE_BYTES = 1_000_000
 A thread takes about 1.5 s for a run of this size; a process takes 0.6 s to start.
 """
 _NICENESS = 15
-"""Niceness of the process: while other programs use all cores, it gets about a thirtieth of a core."""
+"""Niceness of the process that computes findings: while other programs use all cores, it gets 1/30 of a core."""
 _REST_S, _LONGEST_REST_S = 2.0, 10.0
-"""Seconds without a request after which the process is started, and the maximum time to wait for such a pause.
+"""Seconds without a request after which ``ChildProcess`` starts its process, and maximum wait for such a pause.
 
 On a machine with few cores, even a process of low priority delays a page that is being opened.
 """

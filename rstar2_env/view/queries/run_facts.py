@@ -34,9 +34,9 @@ STILL_S = 600.0
 MOST_BYTES = 16 << 20
 """Maximum size of a small file (options, summary, model card) in bytes; larger files are skipped."""
 _ENDS = frozenset({"finished", "interrupted", "failed"})
-"""Names of the events that end a run, which are also states of the run."""
+"""Names of the events that end a run; a run's state after such an event has the same name."""
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
-"""Options, such as seeds and paths, that may differ between runs that are drawn as one band; see ``group_of``."""
+"""Options, such as seeds and paths, that may differ between runs that plots draw as one band; see ``group_of``."""
 
 
 class RunFacts:
@@ -252,7 +252,7 @@ _REVOCABLE = frozenset({"checkpoint", "evaluation", "saved"})
 
 
 def group_of(config: Mapping[str, Any]) -> str:
-    """Return a digest of a run's options without ``_PLACES``; runs with equal digests are drawn as one band."""
+    """Return a digest of a run's options without ``_PLACES``; plots draw runs with equal digests as one band."""
     try:
         text = json.dumps(_without_places(config), sort_keys=True, default=str)
     except RecursionError:

@@ -17,7 +17,7 @@ _HARDEST = 50
 _STATES = 3
 """Number of newest checkpoints whose sampler state is returned."""
 _GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
-"""For each difficulty of a problem, the kind of group that defines it: all correct, mixed, or all wrong."""
+"""For each difficulty of a problem, the kind of the problem's last group: all correct, mixed, or all wrong."""
 _LONG = 50
 """Maximum number of returned entries of a list or mapping in a sampler state."""
 
@@ -95,7 +95,7 @@ def _kind(success: float) -> str:
 
 
 def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the problems with the lowest success rates, each at the last step at which it was played."""
+    """Return the problems with the lowest success rates, each from the last step at which the problem was played."""
     found = db.execute(
         "WITH last AS (SELECT problem, max(step) AS step, count(*) AS seen FROM episodes"
         " WHERE split = 'train' AND available GROUP BY problem)"
@@ -111,7 +111,7 @@ def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _state(index: RunIndex, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the sampler's state, with long lists cut, in the checkpoint of an event; ``None`` if there is none."""
+    """Return the sampler's state in the checkpoint that an event reports, with long lists cut; ``None`` without one."""
     name = event.get("sampler")
     if not isinstance(name, str):
         return None

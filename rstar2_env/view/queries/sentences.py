@@ -1,4 +1,4 @@
-"""Sentences that summarize a run for the page, the terminal and exports, each with a filter for its episodes."""
+"""Sentences that summarize a run for the page, the terminal and exports, each with a filter for its own episodes."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str,
     Returns:
         ``tokens``, each with ``text``, ``id``, ``mask``, ``logprob``, ``advantage`` and ``ratio`` (the importance
         ratio), where a missing value is ``None``; ``prompt`` as text, ``prompt_ids`` (the number of the
-        prompt's tokens), and a ``note`` on what is missing.
+        prompt's tokens), and a ``note`` if texts or tokens are missing.
 
     Raises:
         ConfigurationError: The key is invalid.

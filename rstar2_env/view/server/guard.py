@@ -1,9 +1,9 @@
 """Access control of the viewer's server, and the security headers of its responses.
 
-Without a token, only requests to a loopback name are accepted, because a foreign page can make its own name resolve to
-127.0.0.1. With a token, opening the link that contains the token sets a cookie; scripts cannot read this cookie, and
-other sites cannot send it. Covered: method, Host, Origin, token, length of addresses, response headers. Not covered:
-encryption; use a tunnel (``ssh -L``) or a proxy.
+Without a token, only requests to a loopback name are accepted, because a foreign page can make its own host name
+resolve to 127.0.0.1. With a token, opening the link that contains the token sets a cookie; scripts cannot read this
+cookie, and other sites cannot send it. Covered: method, Host, Origin, token, length of addresses, response headers. Not
+covered: encryption; use a tunnel (``ssh -L``) or a proxy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``PageFiles``: the files of the viewer's page, read once and served by name; a request's path is never opened.
+"""``PageFiles``: the files of the viewer's page, read once and served by name; no path from a request is ever opened.
 
 Large files are compressed once, since compression for each request would take longer than the rest of the response.
 """

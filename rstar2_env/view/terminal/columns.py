@@ -19,8 +19,8 @@ class TableColumn:
         cell: Function that returns the cell of a row: one line of text without control characters.
         number: Whether the cells are numbers, which are right-aligned.
         least: Minimum width on a narrow terminal; 0 if the column is never cut.
-        spare: Whether the column uses only the width that other columns leave, and is hidden if that is less than
-            ``least``.
+        spare: Whether the column uses only the width that other columns leave, and is hidden if this width is less
+            than ``least``.
     """
 
     heading: str

@@ -1,6 +1,6 @@
 """Shows a file of episodes in a terminal: a summary, or one of its episodes.
 
-Supported are files from run folders, evaluations and the recording wrapper, and JSON files.
+The file may be from a run folder, an evaluation or the recording wrapper, or any JSON file of episodes.
 """
 
 from __future__ import annotations

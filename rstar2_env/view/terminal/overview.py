@@ -214,7 +214,7 @@ def percent(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Format a figure for tables: integers with commas, other numbers with four digits, ``None`` as a dash."""
+    """Format a figure for tables: integers with commas, others with four significant digits, ``None`` as a dash."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

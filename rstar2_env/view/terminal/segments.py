@@ -1,7 +1,7 @@
 """Splits a message into segments by the markup of the dialects, for display only: text, calls, code, answers, results.
 
-The page splits messages in the same way (``pages/episode/segments.ts``); both read the marks from ``view/words`` and
-pass the tests in ``web/tests/segments.json``.
+The page splits messages in the same way (``pages/episode/segments.ts``); the page and this module read the marks from
+``view/words``, and pass the tests in ``web/tests/segments.json``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def segments(text: str, role: str) -> list[MessageSegment]:
 
     Args:
         text: The message.
-        role: Role of its author.
+        role: Role of the message's author.
     """
     marks = words()["segments"]["policy" if role == "assistant" else "shown"]
     found: list[MessageSegment] = []

@@ -15,7 +15,7 @@ def sparkline(values: Sequence[float | None], width: int = 40, at: Sequence[floa
     Args:
         values: Values in order; ``None`` for a missing value.
         width: Maximum number of characters; if there are more values, neighbouring values are averaged.
-        at: Ascending position of each value on the axis, so that curves of one width share the axis; ``None`` spaces
+        at: Ascending position of each value on the axis, for curves that are drawn over the same axis; ``None`` spaces
             the values evenly.
     """
     if at:

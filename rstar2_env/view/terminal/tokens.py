@@ -14,7 +14,7 @@ from rstar2_env.core.text import harmless
 from rstar2_env.view.terminal.sanitize import safe_text
 
 _SHADES = ((0.9, "green"), (0.5, "cyan"), (0.1, "yellow"), (0.0, "red"))
-"""Lowest probability of the tokens in each colour, from the highest to the lowest."""
+"""Colours of tokens, each with the lowest probability of a token in that colour, in descending order."""
 
 
 def token_lines(found: Mapping[str, Any]) -> list[RenderableType]:

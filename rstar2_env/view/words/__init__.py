@@ -32,11 +32,11 @@ def cards() -> Sequence[Mapping[str, Any]]:
 
 
 def metrics_of(card: Mapping[str, Any], names: Set[str]) -> list[tuple[str, str]]:
-    """Return the existing metrics of a card, with labels; a name that ends in ``/`` is the prefix of several metrics.
+    """Return the metrics of a card that a run has, with labels; a name that ends in ``/`` is the prefix of several.
 
     Args:
         card: One of ``cards()``.
-        names: Names of the metrics of a run.
+        names: Names of the run's metrics.
     """
     found: list[tuple[str, str]] = []
     for name, label in card["metrics"]:

@@ -4,7 +4,8 @@ Every version is a separately named adapter on the servers, so a request in flig
 with. The servers hold the base model, and must be started with ``--enable-lora --max-lora-rank RANK --max-loras 2`` and
 ``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The folder keeps the newest adapter, for servers that restart, and the adapters
 of requests in flight: a server that has no room for another adapter drops the oldest one when it loads the newest one,
-and reads the oldest one again for the requests that still use it. If its file were missing, the server would exit.
+and reads the oldest one again for the requests that still use it. If the file of the oldest one were missing, the
+server would exit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Adapter:
 
     Attributes:
         config: Configuration of the adapter, a ``peft.LoraConfig``.
-        tensors: Pairs of name and tensor, under the names that they have in a saved adapter.
+        tensors: Pairs of name and tensor; the names are those of a saved adapter.
     """
 
     config: Any
@@ -61,7 +62,7 @@ class AdapterTransport(Transport):
         self._loaded: list[str] = []
 
     async def check(self, base: str) -> None:
-        """Check that a server accepts adapters and has room for two, if it reports its options.
+        """Check that a server accepts adapters and has room for two; a server that reports no options passes.
 
         Raises:
             ConfigurationError: The server has room for only one adapter, or does not accept adapters.

@@ -1,6 +1,6 @@
 """``FolderTransport``: sends weights through a folder that trainer and servers see under the same path.
 
-The weights are written once, in files of one bucket, and every server reads them. With a folder on each serving machine
+The weights are written once, one file per bucket, and every server reads them. With a folder on each serving machine
 (``relay``), one server of each machine copies them, and the servers of the machine read the copy: then each byte leaves
 the shared folder once for each machine, not once for each server. The newest weights stay in the shared folder until
 the engine is closed, for servers that restart and for the other processes of a run. A tmpfs is sufficient on one
@@ -47,7 +47,7 @@ class FolderTransport(Transport):
         self._newest: Path | None = None
 
     async def check(self, base: str) -> None:
-        """Check, if ``relay`` is set, that the server can copy weights into that folder on its machine.
+        """Check, if the setting ``relay`` names a folder, that the server can copy weights into it on its machine.
 
         Raises:
             ConfigurationError: The server cannot copy into the folder, or was started without the worker extension.

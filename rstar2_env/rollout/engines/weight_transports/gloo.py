@@ -62,8 +62,8 @@ class GlooGroup:
 
         Args:
             tensor: The weights to send, or a tensor of the same shape and precision to receive them.
-            receiving: The servers' requests to receive the tensor, passed only by the trainer. If one of them ends
-                with an error before the tensor has arrived, a member failed, and the others may wait forever.
+            receiving: The requests that make the servers receive the tensor, passed only by the trainer. If one of
+                them ends with an error before the tensor has arrived, a member failed, and the others may wait forever.
 
         Raises:
             RuntimeError: A member is lost, or has failed.
@@ -84,7 +84,7 @@ class GlooGroup:
 
 
 def check(receiving: Future[Any]) -> None:
-    """Raise an error if a server's request to receive weights failed before the weights arrived.
+    """Raise an error if the request that makes a server receive weights failed before the weights arrived.
 
     Raises:
         RuntimeError: The request failed.

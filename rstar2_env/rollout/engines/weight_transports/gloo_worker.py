@@ -36,7 +36,7 @@ class GlooInitInfo(WeightTransferInitInfo):
 
 @dataclass
 class GlooUpdateInfo(WeightTransferUpdateInfo):
-    """Names, precisions and shapes of the tensors in one bucket, in their order."""
+    """Names, precisions and shapes of the tensors in one bucket, in the bucket's order."""
 
     names: list[str]
     dtype_names: list[str]

@@ -7,7 +7,7 @@ otherwise, a server that restarts gets no requests before the next weight sync.
 
 If a server dies during a weight sync, the sync is aborted: no server gets requests until another attempt has sent the
 weights to all remaining servers, in a new group. Not covered: workers that wait over NCCL in a broadcast from a trainer
-that died; NCCL never ends it, so such servers must be restarted.
+that died; NCCL never ends this wait, so such servers must be restarted.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def make_transport(name: str, setting: TransportSettings) -> Transport:
 
     Raises:
         UnknownNameError: No transport has that name.
-        ConfigurationError: The transport lacks an option.
+        ConfigurationError: The settings lack an option that the transport needs.
     """
     if name not in _TRANSPORTS:
         raise UnknownNameError("transport", name, sorted(_TRANSPORTS))

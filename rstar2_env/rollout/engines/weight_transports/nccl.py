@@ -1,4 +1,4 @@
-"""The trainer's member of an NCCL or RCCL process group, which sends weights to vLLM's workers on accelerators.
+"""The trainer's member of the NCCL or RCCL process group that sends weights to vLLM's workers on accelerators.
 
 vLLM creates the group. ``NcclGroup`` is used in the same way as ``GlooGroup``, which the tests run on CPUs.
 """
@@ -19,8 +19,8 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.rollout.engines.weight_transports.gloo import check
 
 LEAST_VLLM = "0.31"
-"""Oldest version of vLLM that this transport supports. vLLM 0.27 expects the packing settings in another request, and
-0.22 does not count versions of weights."""
+"""Oldest version of vLLM that this transport supports. vLLM 0.27 expects the settings for packing tensors in a request
+other than ``/init_weight_transfer_engine``, and 0.22 does not count versions of weights."""
 
 
 def _trainer_init() -> Any:

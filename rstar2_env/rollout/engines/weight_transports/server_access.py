@@ -45,7 +45,7 @@ class EngineLink:
 
 
 class EngineServers:
-    """The servers of one or more engines during a weight sync; their requests can be paused.
+    """The servers of one or more engines during a weight sync; new requests to them can be paused.
 
     Args:
         links: Access to the servers of each engine.

@@ -16,7 +16,7 @@ from rstar2_env.rollout.engines.weight_transports.settings import TransportSetti
 
 
 class StoredWeights:
-    """The newest weights of a run in a folder, which every process of the run finds under the same path.
+    """The newest weights of a run, in a folder that every process of the run finds under the same path.
 
     Args:
         setting: Settings of the engine.

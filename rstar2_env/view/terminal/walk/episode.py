@@ -41,7 +41,7 @@ class EpisodeScreen(RunScreen[str]):
         self._place: dict[str, Any] = {}
 
     def body(self) -> Iterable[Widget]:
-        """Create the widgets, with the same lines as in the printed view."""
+        """Create the widget for the lines; they are the same as in printed output (``text_view``)."""
         yield Lines()
 
     def update_content(self) -> None:
@@ -78,7 +78,7 @@ class EpisodeScreen(RunScreen[str]):
         lines.show([Text(found, "red")] if isinstance(found, str) else token_lines(found), from_top=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable the actions that apply: tokens if they were stored, next and previous if they exist."""
+        """Enable the actions that apply: tokens (if they were stored), next and previous episode (if there is one)."""
         if action == "tokens":
             return bool(self._line.get("has_tokens"))
         if action == "adjacent":

@@ -56,7 +56,7 @@ class OverviewScreen(RunScreen[None]):
         self._names: list[str] = []
 
     def body(self) -> Iterable[Widget]:
-        """Create the widgets, with the same lines as in the printed view."""
+        """Create the widget for the lines; they are the same as in printed output (``text_view``)."""
         yield Lines()
 
     def update_content(self) -> None:
@@ -77,7 +77,7 @@ class OverviewScreen(RunScreen[None]):
         self.query_one(Lines).show(run_overview(row, metrics).renderables, from_top=from_top)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable next and previous if there is only one run."""
+        """Disable the actions for the next and the previous run if there is only one run."""
         return len(self._names) > 1 if action == "adjacent" else super().check_action(action, parameters)
 
     def action_adjacent(self, by: int) -> None:
