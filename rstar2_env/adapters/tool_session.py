@@ -193,5 +193,5 @@ def native_call(number: int, name: str, arguments: Arguments) -> NativeCall:
 
 
 def as_reply(text: str, *calls: NativeCall) -> ChatReply:
-    """Return the output of a framework's loop as an endpoint's reply."""
+    """Return a text or calls of another framework's agent in the form of a chat endpoint's reply."""
     return ChatReply(text=text, calls=calls, finish="", refusal="", usage=Usage())

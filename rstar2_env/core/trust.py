@@ -1,14 +1,14 @@
 """Decides which texts may name code to run, a sandbox, an environment variable or an address.
 
-The rule: only texts of the user may do so: the command line, the arguments of a Python call, and a file of options that
-the user names on the command line of a command in ``READS_OWN_FILES``. The contents of all other files are data. If
-data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, limits of
-programs above ``HIGHEST_LIMITS``, an environment variable, an address, a file to write, a model's own code, or an
-option that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read (``found``).
-``--trust`` turns both checks off. Neither check applies to the options of a run if this user began a run with the same
-options at the same path, from the current working folder (``record``). From Python, a program may trust data with
-``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``), and links in
-exported folders (``trainers.export.write``).
+The rule: only texts of the user may do so. These are the command line, the arguments of a Python call, and a file of
+options that the user passes to one of the commands in ``READS_OWN_FILES``. The contents of all other files are data. If
+data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, a limit of
+programs that is higher than in ``HIGHEST_LIMITS``, an environment variable, an address, a file to write, a model's own
+code, or an option that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read
+(``found``). ``--trust`` turns both checks off. Neither check applies to the options of a run if this user began a run
+with the same options at the same path, from the current working folder (``record``). From Python, a program may trust
+data with ``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``), and
+links in exported folders (``trainers.export.write``).
 
 The bounds apply to the whole process, not to one thread, because environments are created in threads.
 """
@@ -213,8 +213,9 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
         Whether the data may name code, because the user trusts it or began a run with it.
 
     Raises:
-        UntrustedError: The data chooses a sandbox, high limits of programs, an environment variable, an address, a
-            file to write, a model's own code, or an option of another package that is not known to be harmless.
+        UntrustedError: The data chooses a sandbox, a limit of programs that is higher than in ``HIGHEST_LIMITS``, an
+            environment variable, an address, a file to write, a model's own code, or an option of another package that
+            is not known to be harmless.
     """
     if trusts():
         return True

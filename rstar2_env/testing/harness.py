@@ -54,7 +54,7 @@ class Harness(MadeEnvs):
     Attributes:
         make: Function that makes a new instance.
         seeds: Seeds of the episodes that are played.
-        actions: Turns to play in addition to the turns that ``scripts`` writes itself.
+        actions: Turns to play in addition to the standard turns; ``scripts`` adds an episode for each.
     """
 
     make: Callable[[], TextEnv]
@@ -109,7 +109,7 @@ def harness_for(
     Args:
         env: An id, an environment, or a function that makes one.
         seeds: Seeds of the episodes that are played; at least one.
-        actions: Turns to play in addition to the turns that ``Harness.scripts`` writes itself.
+        actions: Turns to play in addition to the standard turns; ``Harness.scripts`` adds an episode for each.
         options: Options of ``gym.make``, when ``env`` is an id.
 
     Raises:

@@ -294,7 +294,7 @@ def pickling(harness: SandboxHarness) -> None:
 
 
 def forks(harness: SandboxHarness) -> None:
-    """Check that, after a fork, the child process refuses jobs or runs them, and the parent continues to work."""
+    """Check that, after a fork, the parent still runs jobs, and the child runs them or reports that it cannot."""
     if not hasattr(os, "fork"):
         return
     pid = os.fork()

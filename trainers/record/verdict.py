@@ -155,9 +155,10 @@ def _cold_start(config: Mapping[str, Any]) -> list[str]:
 
 
 def _task(config: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """Return the run's environment, its problems (empty for the environment's own), and its options as ``--set``.
+    """Return the run's environment, its problems (empty for the environment's own), and its options as flags.
 
-    The option ``holdout`` becomes an option of the problems (``SPEC:holdout=SHARE``), to which it belongs.
+    Each option is written as ``--set env.NAME=VALUE``. Exception: if the run names its problems, the option ``holdout``
+    is appended to their name (``SPEC:holdout=SHARE``).
     """
     rollout = config.get("rollout", {})
     options = dict(rollout.get("env_options") or {})

@@ -49,7 +49,7 @@ class Loop(Protocol):
 
 
 class AbandonedError(BaseException):
-    """Raised in a framework's loop whose episode is over, to end the loop.
+    """Raised in the loop of another framework's agent after the end of its episode, to end the loop.
 
     It is not an ``Exception``, because frameworks catch an ``Exception`` and show it to the model.
     """

@@ -16,7 +16,7 @@ from rstar2_env.core.errors import UnknownNameError
 ERRORS_PAGE = "troubleshooting"
 _HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
 _COMMENT = re.compile(r"(?<=[\d%])<!-- [\w.]+ -->|^<!-- (?:table [\w.]+|/table) -->\n{1,2}", re.MULTILINE)
-"""Pattern of an HTML comment that names the results file of a number or a table (see ``tools/figures.py``)."""
+"""Pattern of the HTML comments that mark numbers and tables taken from ``docs/data`` (see ``tools/figures.py``)."""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]*)\)")
 
 

@@ -52,12 +52,12 @@ _ESCAPED = {
     **{"{": ("open", "\\{"), "}": ("close", "\\}"), "%": ("pct", "%"), "\\": ("row", "\\\\"), "|": ("bar", "||")},
     **{char: ("text", char) for char in "&_#"},
 }
-"""Kind and text of the token for a backslash and a character, by the character."""
+"""Maps a character after a backslash to the kind and the text of the token that the two form."""
 
 _OTHER = {char: kind for kind, chars in {"sep": ",;", "money": "€£¥₹¢", "stop": '."`'}.items() for char in chars} | {
     "|": "bar", ":": "colon", "&": "amp", "'": "prime", "%": "pct"
 }  # fmt: skip
-"""Kind of the token for a single character, by the character. A ``stop`` ends a sentence or quotes a word."""
+"""Maps a single character to the kind of its token. A ``stop`` ends a sentence or quotes a word."""
 
 _NUMERIC_TEXT = re.compile(r"[-+\d.,/^*()\s%]*\d[-+\d.,/^*()\s%]*")
 _LETTER_LIST = re.compile(r"([A-Z](?:\s*(?:,|&|,?\s*and\s)\s*[A-Z])+)(?:\s+only)?")

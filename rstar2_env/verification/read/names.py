@@ -34,7 +34,7 @@ _ROWS = [line.split("\t") for line in table("symbols.txt")]
 """Rows of ``symbols.txt``: kind and text of a token, and its spellings."""
 
 COMMANDS = {spellings.split(" ")[0][1:]: (kind, text) for kind, text, spellings in _ROWS if kind}
-"""Kind and text of the token for a LaTeX command, by the command. Any other command is a variable of that name."""
+"""Maps a LaTeX command to the kind and the text of its token. Any other command is a variable of that name."""
 
 FUNCTIONS = {name: text for name, (kind, text) in COMMANDS.items() if kind == "fn"}
 """Name of a function in the tree, by each spelling of the function."""
@@ -47,7 +47,7 @@ RESPELLED = {
     for first, *others in (spellings.split(" ") for _, _, spellings in _ROWS)
     for other in others
 }
-"""The spelling that replaces a command or a character, by the command or the character."""
+"""Maps a command or a character to the spelling that replaces it."""
 
 GREEK = frozenset(name for name, token in COMMANDS.items() if token == ("let", name) and len(name) > 1)
 ACCENTS = frozenset(name for name, (kind, _) in COMMANDS.items() if kind == "accent")

@@ -130,7 +130,7 @@ class Objective:
 
     @property
     def adapts(self) -> bool:
-        """Whether any part changes from step to step."""
+        """Whether a term or the correction adapts from step to step; see ``Adapts``."""
         return bool(self._adapting())
 
     def state_dict(self) -> list[Any]:

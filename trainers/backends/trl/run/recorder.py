@@ -80,7 +80,7 @@ class RunRecorder:
         self._files.train(step + 1, batch.groups, batch.decisions, extra=self._train_facts())
 
     def write_held_out(self, episodes: Sequence[Episode]) -> None:
-        """Write the episodes of an evaluation in the first process; ``episodes`` are those of all processes."""
+        """Write the episodes that all processes played in an evaluation; only the first process writes them."""
         if self._first:
             self._files.held_out(self._step, episodes, extra=self._eval_facts())
 
