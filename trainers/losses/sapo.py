@@ -37,7 +37,7 @@ class Sapo(CheckedOptions):
         return -4 / tau * (tau * (bounded_exp(tokens.log_ratio) - 1)).sigmoid() * tokens.advantage
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean remaining share of the plain policy gradient: 4 p (1 - p)."""
+        """Return the mean weight of a token relative to the plain policy gradient, 4 p (1 - p); see the class."""
         gate = (self._tau(tokens) * (bounded_exp(tokens.log_ratio.detach()) - 1)).sigmoid()
         return {"sapo/gate": tokens.sum_and_count(4 * gate * (1 - gate))}
 

@@ -32,7 +32,12 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def over_groups(base: Mapping[str, Mapping[str, Any]], over: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the options of the layer ``over`` into ``base``, group by group; parts in ``base`` are ``Part`` objects."""
+    """Merge the options of the layer ``over`` into a copy of ``base``, group by group.
+
+    Args:
+        base: The options of each group; its parts must be converted to ``Part`` objects already.
+        over: The options of each group; its parts can have any form that ``over_slot`` accepts.
+    """
     found = {group: dict(options) for group, options in base.items()}
     for group, options in over.items():
         held = found.setdefault(group, {})

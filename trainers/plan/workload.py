@@ -124,7 +124,7 @@ class Workload:
 
     @property
     def sizes_cache(self) -> bool:
-        """Whether an engine option sets the size of the cache of the engine in the trainer's process."""
+        """Whether an option of the engine in the trainer's process sets the size of the engine's cache."""
         return any(self.engine_options.get(name) is not None for name in SIZED_BY)
 
     def cache_bytes(self, device: Device, weights: float, token: float, assume: Assumptions) -> float | None:

@@ -90,7 +90,7 @@ class SharedQueue(LocalQueue):
 
 
 class SharedRound(LocalRound):
-    """One round of several processes, in one of them; created by ``SharedQueue.run``.
+    """One process's side of a round that several processes play together; created by ``SharedQueue.run``.
 
     Calls to another process are sent through the wire, as the name of a method with its arguments.
 

@@ -110,7 +110,7 @@ class GeneratedWorlds(SavedAttributes):
 
     @property
     def _generated(self) -> bool:
-        """Whether the next starts are drawn from configurations, and not from the worlds themselves."""
+        """Whether the next starts get problems of this cycle's configurations instead of the worlds themselves."""
         return self._steps < self._cycle * self._cycles and self._steps % self._cycle < self._every
 
     def draw(self, n: int) -> list[Start]:

@@ -281,9 +281,10 @@ class GroupPlay:
             self._queue.group_ended()
 
     def _in_order(self, ended: Mapping[EpisodeKey, Episode]) -> list[Episode | None]:
-        """Sort a group for its selector: unbranched episodes by number, ``None`` for a missing one, and then branches.
+        """Sort a group for its selector: first the unbranched episodes by member number, then the branches.
 
-        If the last unbranched episodes are missing, each branch takes the place of one ``None``.
+        A missing unbranched episode is ``None``. Since branches count towards the size of the group, each branch
+        removes one ``None`` from the end of the unbranched episodes, if there is one.
         """
         whole = [ended.get((member,)) for member in range(self._size)]
         branches = [episode for key, episode in sorted(ended.items()) if len(key) > 1]

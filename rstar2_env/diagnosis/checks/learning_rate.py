@@ -13,9 +13,10 @@ _HIGH = 1e-2
 rate at each step. Trained weights have a root mean square of about 0.02 to 0.1, so 1e-2 of their norm is a learning
 rate of 2e-4 to 1e-3, one to three orders of magnitude above published recipes."""
 _BROKEN = 0.3
-"""Change of the weights, relative to their norm, that is reported after a single step. It is 30 times ``_HIGH``, so one
-such step changes the weights more than several consecutive steps above ``_HIGH``. After such a step, the policy often
-earns only equal rewards; then further steps change nothing, and there are never enough consecutive steps."""
+"""Change of the weights in one step, relative to their norm, above which this single step is reported. It is 30 times
+``_HIGH``, so one such step changes the weights more than several consecutive steps just above ``_HIGH``. After such a
+step, the policy often earns only equal rewards. Further steps then change nothing, so the several consecutive steps
+above ``_HIGH`` that are required for a report never occur."""
 _LOW = 1e-7
 """Smallest useful change of the weights per step, relative to their norm: float32 resolves 6e-8 of a value, so smaller
 changes are mostly rounded away."""

@@ -1,7 +1,7 @@
 """Level 2, containment: which parts of the machine the policy's programs can access from the environment's tool.
 
-A program is run in the tool as the policy would run it, so the results hold for the sandbox on this machine. Not
-covered: escapes that need an exploit of the kernel; ``rstar2 sandbox check`` tries the known ones.
+Each check runs a test program by a call of the tool, as the policy would, so the results hold for the sandbox on this
+machine. Not covered: escapes that need an exploit of the kernel; ``rstar2 sandbox check`` tries the known ones.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ print("found in " + "; ".join(where) if where else "not found")
 
 @check(
     2,
-    demands="A program in the tool cannot connect to a server on the machine.",
+    demands="The policy's programs cannot connect to a server on the machine.",
     remedy="Run programs in a sandbox without a network (sandbox='local' with namespaces; see rstar2 sandbox check).",
 )
 def network_policy(bench: Bench) -> CheckFinding:
-    """Check that a program in the tool cannot connect to a server on the machine (OpenEnv RFC 008)."""
+    """Check that the policy's programs cannot connect to a server on the machine (OpenEnv RFC 008)."""
     mark = secrets.token_hex(8)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
@@ -87,27 +87,27 @@ def network_policy(bench: Bench) -> CheckFinding:
         except BlockingIOError:
             reached = mark in turn.text
     said = (
-        "a program in the tool connected to a server on the machine"
+        "the test program connected to a server on the machine"
         if reached
-        else "a program in the tool could not connect to a server on the machine"
+        else "the test program could not connect to a server on the machine"
     )
     return CheckFinding(not reached, said, {"status": turn.status})
 
 
 @check(
     2,
-    demands="A program in the tool cannot read a file of the user who runs the environment.",
+    demands="The policy's programs cannot read a file of the user who runs the environment.",
     remedy="Run programs in a sandbox with a file system of its own (rstar2 sandbox check reports the protections).",
 )
 def host_containment(bench: Bench) -> CheckFinding:
-    """Check that a program in the tool cannot read the files of the user who runs the environment (OpenEnv RFC 008)."""
+    """Check that the policy's programs cannot read the files of the user who runs the environment (OpenEnv RFC 008)."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="rstar2-validate-") as folder:
         file = Path(folder) / "secret"
         file.write_text(mark, encoding="utf-8")
         turn = _run(bench, _READ.format(path=str(file)))
     read = mark in turn.text
-    said = "a program in the tool read a file of the user" if read else "not readable"
+    said = "the test program read a file of the user" if read else "not readable"
     return CheckFinding(not read, said, {"status": turn.status})
 
 
@@ -135,13 +135,13 @@ def resource_bounds(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="A program in the tool cannot find the gold answer in any variable, file, argument or process that "
-    "it can read.",
+    demands="The policy's programs cannot find the gold answer in any variable, file, argument or process that "
+    "they can read.",
     remedy="Keep the gold answer in the environment's process: pass only the call to the tool, and nothing of "
     "the problem.",
 )
 def oracle_containment(bench: Bench) -> CheckFinding:
-    """Check that a program in the tool does not find the gold answer in anything that it can read (OpenEnv RFC 008)."""
+    """Check that the policy's programs do not find the gold answer in anything that they can read (OpenEnv RFC 008)."""
     view, gold = _searchable(bench)
     code = _FIND.format(gold=base64.b64encode(gold[::-1].encode()).decode())
     turn = _stepped(view, code)

@@ -43,7 +43,8 @@ MAX_FACTORIAL = 5_000
 """Largest argument of a factorial or binomial."""
 
 _ANY_SIZE = 10**400
-"""Largest absolute value of a whole number in a greatest common divisor, a remainder or a numeral."""
+"""Largest absolute value of an argument of ``gcd``, ``lcm`` and ``mod``, and of the digits of a number in another base
+(``204_5``), read as a decimal number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ def _links(pid: int) -> list[str]:
 
 
 def _pipes(pid: int) -> dict[int | str, int]:
-    """Return the pipes that a process has open, each mapped to 1, so that a sum counts them."""
+    """Return ``{pipe: 1}`` for each pipe that a process has open; the sum of the values is the number of pipes."""
     return {link: 1 for link in _links(pid) if link.startswith("pipe:")}
 
 

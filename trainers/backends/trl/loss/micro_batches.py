@@ -108,8 +108,8 @@ def lay_out(
         weights: Weight of each row's policy tokens in the loss, (rows,); ``None`` means 0.
         old: Log-probabilities of each row's completion before the first update on the rollout, (completion tokens,);
             ``None`` if they are not computed yet.
-        reference: Like ``old``, under the reference model.
-        old_mean_logp: Like ``old``, means over the vocabulary.
+        reference: Like ``old``, but under the reference model.
+        old_mean_logp: Like ``old``, but the mean log-probability of all tokens of the vocabulary at each position.
         environment_weights: Weight of each row's environment tokens in the loss, (rows,); ``None`` leaves these tokens
             out.
         embeddings: Embedding of each row, (H,); ``None`` if no term compares the rows of a group.

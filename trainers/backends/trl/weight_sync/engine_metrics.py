@@ -39,7 +39,7 @@ def add_engine_metrics(
     Args:
         sums: Receives the metrics.
         before: Counters at the beginning of the rollout; ``None`` if the engine has none, so that nothing is added.
-        after: Like ``before``, at the end of the rollout.
+        after: Like ``before``, but at the end of the rollout.
         seconds: Duration of the rollout.
         first: Whether this is the first process. Only this process counts the rollout, so that the logged totals over
             all processes are divided by the number of rollouts.
