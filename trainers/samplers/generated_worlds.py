@@ -27,12 +27,13 @@ _GENERATED, _ORIGINAL = "generated/", "original/"
 
 
 class GeneratedWorlds(SavedAttributes):
-    """Draws in turn from generated configurations of worlds and from the worlds themselves (EnvGen, arXiv 2403.12014).
+    """Draws in turn from generated configurations of worlds and from the original worlds (EnvGen, arXiv 2403.12014).
 
-    A world is a procedural family of problems. A cycle plays ``every`` rollouts in ``count`` configurations, drawn with
-    equal chances, and then ``original`` rollouts in the worlds themselves, whose success rates determine the next
-    configurations. After the last cycle, only the worlds are drawn from. The environment must accept problems of the
-    worlds. Example: ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
+    A world is a procedural family of problems; a configuration sets the options in ``vary`` of one world. A cycle plays
+    ``every`` rollouts in ``count`` configurations, drawn with equal chances, and then ``original`` rollouts in the
+    original worlds. The success rates of both determine the configurations of the next cycle. After the last cycle,
+    only the original worlds are drawn from. The environment must accept problems of the worlds. Example:
+    ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
 
     Rule: a world gets a number of configurations in proportion to its failure rate. If a world had no configurations in
     the last cycle, its new ones are spread evenly from the easiest to the hardest values. Otherwise, each new
@@ -53,7 +54,7 @@ class GeneratedWorlds(SavedAttributes):
             allowed only in a run of one process. ``None`` uses the rule.
         count: Number of configurations in a cycle; the paper uses 4.
         every: Rollouts in generated configurations, per cycle.
-        original: Rollouts in the worlds themselves, per cycle; the paper trains as long in the original as in the
+        original: Rollouts in the original worlds, per cycle; the paper trains as long in the original as in the
             configurations.
         cycles: Number of cycles; the paper uses 4.
         low: Success rate below which a configuration becomes easier.
@@ -110,7 +111,7 @@ class GeneratedWorlds(SavedAttributes):
 
     @property
     def _generated(self) -> bool:
-        """Whether the next starts get problems of this cycle's configurations instead of the worlds themselves."""
+        """Whether the next starts are drawn from configurations, and not from the original worlds."""
         return self._steps < self._cycle * self._cycles and self._steps % self._cycle < self._every
 
     def draw(self, n: int) -> list[Start]:
