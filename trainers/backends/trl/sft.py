@@ -35,7 +35,7 @@ from ...record.checkpoints import step_of
 from ...record.model_card import write_cards
 from ...record.resume import SFT_CPU, SFT_FILE
 from .arguments import quiet
-from .cpu_speed import chosen_together, most_tokens, recorded_precision, watches
+from .cpu_speed import chosen_together, most_tokens, recorded_precision, watches, width_multiple
 from .model import codec, load_policy, precision_options, processes, suggested_for
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
@@ -109,6 +109,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             report_to=options.report_to,
             disable_tqdm=True,
             dataloader_pin_memory=False,
+            pad_to_multiple_of=width_multiple(policy),
             **{**precision_options(policy), **zero_arguments(sharding, state.num_processes)},
         )
         trainer = SftTrainer(

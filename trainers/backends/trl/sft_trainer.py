@@ -77,13 +77,18 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
         return loss
 
     def _passes(self, inputs: dict[str, Any], lengths: list[int]) -> Iterator[dict[str, Any]]:
-        """Divide a padded micro-batch of rows with these ``lengths`` into passes, each as wide as its longest row."""
-        batches = pack(lengths, self._most_tokens, self._most_rows)
+        """Divide a padded micro-batch of rows with these ``lengths`` into passes, each as wide as its longest row.
+
+        The widths are multiples of ``args.pad_to_multiple_of`` if it is set.
+        """
+        multiple = self.args.pad_to_multiple_of or 1
+        widths = [math.ceil(length / multiple) * multiple for length in lengths]
+        batches = pack(widths, self._most_tokens, self._most_rows)
         if self.sharding != "none":
             # No filler is needed: accelerate gives every process the same number of rows.
             batches = even_out(batches, max(self.ranks.gather(len(batches))))
         for rows in batches:
-            width = max(lengths[row] for row in rows)
+            width = max(widths[row] for row in rows)
             yield {name: inputs[name][rows, :width] for name in ("input_ids", "labels", "attention_mask")}
 
     def _option(self, name: str) -> str:

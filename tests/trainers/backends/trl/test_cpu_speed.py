@@ -183,6 +183,11 @@ def test_a_pass_of_a_large_model_is_smaller(tiny_model):
     assert most_tokens(tiny_gemma3(), options) is None  # its sizes are not known
 
 
+def test_widths_repeat_only_where_each_shape_has_a_kernel_of_its_own():
+    assert cpu_speed.width_multiple(ModelOptions(path="m", dtype="bfloat16")) == 32
+    assert cpu_speed.width_multiple(ModelOptions(path="m", dtype="float32")) is None
+
+
 def test_the_record_of_a_cold_start_names_the_choice(tiny_model, tmp_path):
     traces = [{"messages": [{"role": "user", "content": "say a"}, {"role": "assistant", "content": "aaa"}]}]
     options = {"model": str(tiny_model), "progress": False, "save_every": 1, "threads": 1}

@@ -32,7 +32,7 @@ class Gradients(TrainerCallback):
         self.found = {name: weights.grad.clone() for name, weights in model.named_parameters() if weights.requires_grad}
 
 
-def trained(model, tokenizer, folder, each=6, **options):
+def trained(model, tokenizer, folder, each=6, multiple=None, **options):
     """Train the model; return the gradients of the last step and the lines of metrics."""
     gradients = Gradients()
     arguments = SFTConfig(
@@ -42,6 +42,7 @@ def trained(model, tokenizer, folder, each=6, **options):
         gradient_accumulation_steps=len(LENGTHS) // each,
         learning_rate=1e-3,
         max_length=None,
+        pad_to_multiple_of=multiple,
         max_grad_norm=0.0,
         logging_steps=1,
         save_strategy="no",
@@ -84,13 +85,15 @@ def tokenizer(tiny_model):
 
 
 @pytest.mark.parametrize(
-    ("each", "most"), [(6, None), (6, WIDTH), (6, 2 * WIDTH), (3, 30)], ids=["whole", "rows", "pairs", "accumulated"]
+    ("each", "most", "multiple"),
+    [(6, None, None), (6, WIDTH, None), (6, 2 * WIDTH, None), (3, 30, None), (3, 30, 8)],
+    ids=["whole", "rows", "pairs", "accumulated", "repeated widths"],
 )
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gemma3])
-def test_loss_and_gradients_are_those_of_full_logits(make, each, most, tokenizer, tmp_path):
+def test_loss_and_gradients_are_those_of_full_logits(make, each, most, multiple, tokenizer, tmp_path):
     model = make(tie_word_embeddings=True)
     loss, wanted = by_full_logits(copy.deepcopy(model))
-    found, lines = trained(model, tokenizer, tmp_path, each, max_pass_tokens=most)
+    found, lines = trained(model, tokenizer, tmp_path, each, multiple, max_pass_tokens=most)
     assert lines[0]["loss"] == pytest.approx(loss, abs=1e-5)
     assert found.keys() == wanted.keys()
     for name, grad in wanted.items():
@@ -116,6 +119,17 @@ def test_no_pass_has_more_rows_than_it_may(tokenizer, tmp_path):
     trained(model, tokenizer, tmp_path, max_pass_rows=4)
     longest = sorted(LENGTHS, reverse=True)
     assert shapes == [(4, longest[0]), (len(LENGTHS) - 4, longest[4])]
+
+
+def test_widths_of_passes_repeat_and_their_padding_counts_towards_the_limit(tokenizer, tmp_path):
+    model, shapes = tiny_llama(), []
+    model.model.register_forward_pre_hook(
+        lambda module, args, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    trained(model, tokenizer, tmp_path, multiple=8, max_pass_tokens=46)
+    assert sum(rows for rows, _ in shapes) == len(LENGTHS)
+    assert all(width % 8 == 0 for _, width in shapes)
+    assert max(rows * width for rows, width in shapes) <= 46
 
 
 def test_the_head_computes_the_tokens_with_a_label_alone(tokenizer, tmp_path, monkeypatch):
