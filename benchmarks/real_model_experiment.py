@@ -10,18 +10,24 @@ budget without a tool.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import itertools
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rstar2_env.core.files.json_lines import add_line, begin_lines, read_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "real_model_results.jsonl"
@@ -33,6 +39,12 @@ WITHOUT_TOOL: dict[str, Any] = {
     "max_turns": 1,
 }
 WORLDS = ("word_arithmetic", "gsm_symbolic", "gsm8k")
+MISTAKES = ("--error-rate", "0.1", "--call-mistake", "undefined_name", "--call-mistake", "misspelt")
+"""Options of the traces: as in ``pipelines/smollm2_cpu.yaml``, some first calls fail and are corrected."""
+COLD_START = ("model", "traces", "epochs", "lr")
+"""Settings on which a cold start depends."""
+TRAINING = (*COLD_START, "steps", "groups", "group_size", "rl_lr", "max_tokens")
+"""Settings on which reinforcement learning depends."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=120, help="stop after this time")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=Path("runs/real_model"), help="folder of the runs")
-    parser.add_argument("--traces", type=int, default=1200)
+    parser.add_argument("--traces", type=int, default=3000)
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--lr", type=float, default=5e-4, help="learning rate of the cold start")
     parser.add_argument("--steps", type=int, default=60, help="steps of reinforcement learning")
@@ -86,11 +98,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_results(file: Path) -> list[dict[str, Any]]:
-    """Return the lines of a file of results; a line that an interruption cut is left out."""
-    if not file.exists():
-        return []
-    lines = file.read_text("utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n") and line.strip()]
+    """Return the lines of a file of results; a last line that an interruption cut is left out."""
+    return [record for *_, record in read_lines(file, "a result")] if file.exists() else []
 
 
 def needed(wanted: Iterable[str]) -> list[str]:
@@ -106,7 +115,7 @@ def needed(wanted: Iterable[str]) -> list[str]:
 
 
 def run(asked: argparse.Namespace) -> int:
-    """Make the missing results until the time is over; return 0 if none is missing, 3 if some are."""
+    """Make the missing results until the time is over; return 0 if none is missing, 3 if some are, or an error."""
     if asked.one:
         _one(asked, asked.one[0], int(asked.one[1]))
         return 0
@@ -114,9 +123,15 @@ def run(asked: argparse.Namespace) -> int:
         raise SystemExit("The world gsm8k needs --gsm8k TRAIN TEST, two files in GSM8K's own format.")
     seeds = asked.seeds or (3 if asked.world == "word_arithmetic" else 1)
     until = time.monotonic() + 60 * asked.minutes
-    wanted = [(name, seed) for seed in range(seeds) for name in needed(asked.only.split("+"))]
+    # The untrained model is the same for every seed.
+    policies = needed(asked.only.split("+"))
+    wanted = [(name, seed) for seed in range(seeds) for name in policies if POLICIES[name].recipe or not seed]
+    failed: dict[tuple[str, int], int] = {}
     for number, (name, seed) in enumerate(wanted, 1):
         if any(_is_of(line, asked, name, seed) for line in read_results(asked.results)):
+            continue
+        if (POLICIES[name].begins, seed) in failed:
+            failed[name, seed] = failed[POLICIES[name].begins, seed]
             continue
         left = until - time.monotonic()
         if left <= 0:
@@ -128,8 +143,9 @@ def run(asked: argparse.Namespace) -> int:
             print(f"The time is over; {name} continues in the next call of the same command.")
             return 3
         if status:
-            return status
-    return 0
+            print(f"{name} of seed {seed} failed; the policies that do not continue from it are made.")
+            failed[name, seed] = status
+    return next(iter(failed.values()), 0)
 
 
 def _command(asked: argparse.Namespace) -> list[str]:
@@ -170,34 +186,84 @@ def _settings(asked: argparse.Namespace) -> dict[str, Any]:
     return {"model": Path(asked.model).name, **{name: getattr(asked, name) for name in names}}
 
 
+def _key(asked: argparse.Namespace, names: Iterable[str]) -> str:
+    """Return a short digest of settings, for the name of a folder: other settings never continue its content."""
+    files = [str(Path(file).resolve()) for file in asked.gsm8k or ()]
+    content = [str(Path(asked.model).resolve()), files, [(name, getattr(asked, name)) for name in names]]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:10]
+
+
 def _problems(asked: argparse.Namespace, split: str, seed: int) -> str:
     if asked.world == "gsm8k":
         return f"{asked.gsm8k[0 if split == 'train' else 1]}:like=gsm8k"
     return f"{asked.world}:split={split},seed={seed}"
 
 
+def test_problems(asked: argparse.Namespace) -> str | list[dict[str, str]]:
+    """Return the test problems, which are the same for every policy and seed: the first ``--problems`` of the split."""
+    from rstar2_env.problems import load_problems
+
+    spec = _problems(asked, "test", 0)
+    if asked.world == "gsm8k":
+        return spec
+    first = itertools.islice(load_problems(spec), asked.problems)
+    return [{"id": problem.id, "question": problem.question, "answer": str(problem.answer)} for problem in first]
+
+
 def _one(asked: argparse.Namespace, name: str, seed: int) -> None:
     """Make one result: train if the policy is trained, evaluate, and add the line."""
-    began = time.monotonic()
-    policy, folder = POLICIES[name], asked.out / asked.world / f"seed{seed}" / name
-    model = _weights(asked, name, seed)
-    if policy.recipe == "sft":
-        _cold_start(asked, policy, folder / "train", seed)
-    elif policy.recipe:
-        _reinforce(asked, policy, folder / "train", seed)
+    policy = POLICIES[name]
+    model, folder = _weights(asked, name, seed), _folder(asked, name, seed)
+    with _counted(folder / "seconds.json") as hours:
+        if policy.recipe == "sft":
+            _cold_start(asked, policy, folder / "train", seed)
+        elif policy.recipe:
+            _reinforce(asked, policy, folder / "train", seed)
+        key = _key(asked, (*TRAINING, "problems", "samples"))
+        found = _evaluate(asked, policy, str(model), folder / f"eval-{key}", seed)
     line = {
         "world": asked.world,
         "policy": name,
         "seed": seed,
         "settings": _settings(asked),
-        **_evaluate(asked, policy, str(model), folder / "eval", seed),
-        "seconds": round(time.monotonic() - began),
+        **found,
+        "seconds": round(sum(hours)),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[2], 2),
+        "commit": _commit(),
         "command": shlex.join(["python", "benchmarks/real_model.py", *_command(asked)[1:], "--only", name]),
     }
-    asked.results.parent.mkdir(parents=True, exist_ok=True)
-    with asked.results.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+    there = list(read_lines(asked.results, "a result")) if asked.results.exists() else []
+    with begin_lines(asked.results, (text + "\n" for _, text, _ in there)) as file:
+        add_line(file, line)
+    # The weights stay; with the state of the optimizer a checkpoint takes three times as much.
+    for checkpoint in (folder / "train").glob("checkpoint*"):
+        shutil.rmtree(checkpoint)
+
+
+@contextmanager
+def _counted(file: Path) -> Iterator[list[float]]:
+    """Keep the seconds of each slice in a file; the yielded list has them all when the block has ended."""
+    slices: list[float] = json.loads(file.read_text("utf-8")) if file.exists() else []
+    began = time.monotonic()
+    try:
+        yield slices
+    finally:
+        slices.append(time.monotonic() - began)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(slices), "utf-8")
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _folder(asked: argparse.Namespace, name: str, seed: int) -> Path:
+    """Return the folder of a policy: of its weights, and of its evaluations."""
+    recipe = POLICIES[name].recipe
+    key = _key(asked, () if not recipe else COLD_START if recipe == "sft" else TRAINING)
+    return asked.out / asked.world / f"seed{seed}" / f"{name}-{key}"
 
 
 def _weights(asked: argparse.Namespace, name: str, seed: int) -> Path:
@@ -205,7 +271,7 @@ def _weights(asked: argparse.Namespace, name: str, seed: int) -> Path:
     recipe = POLICIES[name].recipe
     if not recipe:
         return Path(asked.model)
-    return asked.out / asked.world / f"seed{seed}" / name / "train" / ("" if recipe == "sft" else "final")
+    return _folder(asked, name, seed) / "train" / ("" if recipe == "sft" else "final")
 
 
 def _cold_start(asked: argparse.Namespace, policy: Policy, folder: Path, seed: int) -> None:
@@ -215,12 +281,12 @@ def _cold_start(asked: argparse.Namespace, policy: Policy, folder: Path, seed: i
     if is_finished(folder):
         return
     traces = folder.parent / "traces.jsonl"
-    if not traces.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        words = [sys.executable, "-m", "rstar2_env.cli", "traces", "--problems", _problems(asked, "train", seed)]
-        words += ["-n", str(asked.traces), "--seed", str(seed), "--env", ENV, "--out", str(traces)]
-        words += [word for name, value in WITH_TOOL.items() for word in ("--set", f"env.{name}={value}")]
-        subprocess.run(words, check=True)
+    words = [sys.executable, "-m", "rstar2_env.cli", "traces", "--problems", _problems(asked, "train", seed)]
+    words += ["-n", str(asked.traces), "--seed", str(seed), "--env", ENV, "--out", str(traces), *MISTAKES]
+    words += ["--one-call"] if asked.world == "gsm8k" else []
+    words += ["--resume"] if traces.exists() else []
+    words += [word for name, value in WITH_TOOL.items() for word in ("--set", f"env.{name}={value}")]
+    subprocess.run(words, check=True)
     rows = read_traces(traces)
     if not policy.tool:
         rows = [without_tool(row) for row in rows]
@@ -283,8 +349,7 @@ def _evaluate(asked: argparse.Namespace, policy: Policy, model: str, folder: Pat
     result = evaluate(
         ENV,
         model=model,
-        problems=_problems(asked, "test", 0),
-        episodes=None if asked.world == "gsm8k" else asked.problems,
+        problems=test_problems(asked),
         n=asked.samples,
         k=sorted({1, asked.samples}),
         seed=seed,

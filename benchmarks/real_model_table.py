@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +20,23 @@ MOST_LOST = 0.03
 
 
 def table_of(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of all worlds as Markdown, with the comparisons below each."""
-    worlds = dict.fromkeys(line["world"] for line in results)
-    return "\n\n".join(_world(world, [line for line in results if line["world"] == world]) for world in worlds)
+    """Return the tables as Markdown, one for the results of each world and settings, with the comparisons below it."""
+    tables = []
+    for world, settings, lines in of_equal_settings(results):
+        said = "; ".join(f"{name} {value}" for name, value in settings.items())
+        hours = sum(line.get("seconds", 0) for line in lines) / 3600
+        tables.append(f"{_world(world, lines)}\n\n{said or 'settings unknown'}; {hours:.1f} hours.")
+    return "\n\n".join(tables)
+
+
+def of_equal_settings(
+    results: Sequence[Mapping[str, Any]],
+) -> list[tuple[str, Mapping[str, Any], list[Mapping[str, Any]]]]:
+    """Return each world and settings with its results: results of other settings must not be compared or averaged."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for line in results:
+        groups[line["world"], json.dumps(line.get("settings", {}), sort_keys=True)].append(line)
+    return [(world, lines[0].get("settings", {}), lines) for (world, _), lines in groups.items()]
 
 
 def _world(world: str, results: Sequence[Mapping[str, Any]]) -> str:
@@ -61,7 +76,8 @@ def _world(world: str, results: Sequence[Mapping[str, Any]]) -> str:
 def comparisons(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     """Return a sentence for each comparison of two policies that both have results."""
     said = []
-    for a, b in (("cold_start", "grpo"), ("cold_start", "grpo_roc"), ("grpo", "grpo_roc"), ("no_tool", "grpo_roc")):
+    pairs = [("cold_start", trained) for trained in ("grpo", "grpo_roc", "grpo_roc_clean")]
+    for a, b in (*pairs, ("grpo", "grpo_roc"), ("grpo", "grpo_roc_clean"), ("no_tool", "grpo_roc")):
         if a in by_policy and b in by_policy:
             difference, chance = paired(*_together(by_policy[a], by_policy[b]))
             said.append(f"- {b} - {a}: success {_text(difference)} (paired by problem and seed, p = {chance:.3f}).")
@@ -137,16 +153,21 @@ def _text(found: Interval) -> str:
 
 
 def plot(results: Sequence[Mapping[str, Any]], out: Path) -> None:
-    """Draw pass@1 of every policy with its interval, one panel for each world."""
+    """Draw pass@1 of every policy with its interval, one panel for each world and settings.
+
+    Raises:
+        SystemExit: There are no results.
+    """
+    if not results:
+        raise SystemExit("There are no results to draw: run `real_model.py experiment` first.")
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    worlds = list(dict.fromkeys(line["world"] for line in results))
-    figure, axes = plt.subplots(1, len(worlds), figsize=(1 + 4 * len(worlds), 3.6), squeeze=False)
-    for axis, world in zip(axes[0], worlds, strict=True):
-        lines = [line for line in results if line["world"] == world]
+    groups = of_equal_settings(results)
+    figure, axes = plt.subplots(1, len(groups), figsize=(1 + 4 * len(groups), 3.6), squeeze=False)
+    for axis, (world, _, lines) in zip(axes[0], groups, strict=True):
         policies = list(dict.fromkeys(line["policy"] for line in lines))
         for place, policy in enumerate(policies):
             found = pass_at([line for line in lines if line["policy"] == policy], 1)

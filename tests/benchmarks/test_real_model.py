@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.problems import load_problems
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +131,68 @@ def test_a_cut_line_of_results_is_left_out(experiment: ModuleType, tmp_path: Pat
     file = tmp_path / "results.jsonl"
     file.write_text(json.dumps({"a": 1}) + "\n" + '{"b": ')
     assert experiment.read_results(file) == [{"a": 1}]
+
+
+def test_results_of_other_settings_have_a_table_of_their_own(table: ModuleType) -> None:
+    few, many = ({**line("grpo", right, 0), "settings": {"steps": right}} for right in (50, 100))
+    first, second = table.table_of([few, many]).split("### w")[1:]
+    assert "| grpo | 1 | 0.250 (" in first
+    assert "steps 50" in first
+    assert "| grpo | 1 | 0.500 (" in second
+
+
+def asked(tmp_path: Path, experiment: ModuleType, *words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    experiment.add_arguments(parser)
+    return parser.parse_args(["--model", "m", "--out", str(tmp_path), *words])
+
+
+def test_a_policy_has_another_folder_when_a_setting_changes_on_which_it_depends(
+    experiment: ModuleType, tmp_path: Path
+) -> None:
+    def folders(*words: str) -> list[Path]:
+        given = asked(tmp_path, experiment, *words)
+        return [experiment._folder(given, name, 0) for name in ("base", "cold_start", "grpo")]
+
+    base, start, trained = folders()
+    assert folders("--samples", "4") == [base, start, trained]
+    assert folders("--steps", "7")[:2] == [base, start]
+    assert folders("--steps", "7")[2] != trained
+    assert folders("--traces", "7")[1] != start
+    assert folders("--traces", "7")[2] != trained
+
+
+def test_every_seed_is_tested_on_the_first_problems_of_the_split(experiment: ModuleType, tmp_path: Path) -> None:
+    found = experiment.test_problems(asked(tmp_path, experiment, "--problems", "5"))
+    source = load_problems("word_arithmetic:split=test")
+    assert [one["question"] for one in found] == [source[at].question for at in range(5)]
+
+
+def test_a_result_is_added_behind_a_line_that_was_cut(
+    experiment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_text(json.dumps({"a": 1}) + "\n" + '{"b": ')
+    monkeypatch.setattr(experiment, "_evaluate", lambda *given: {"episodes": 3})
+    given = asked(tmp_path, experiment, "--results", str(file))
+    for _ in range(2):
+        experiment._one(given, "base", 0)
+    first, second, third = experiment.read_results(file)
+    assert first == {"a": 1}
+    assert second["episodes"] == third["episodes"] == 3
+    assert second.keys() >= {"seconds", "commit", "load", "command"}
+
+
+def test_a_policy_that_fails_stops_those_alone_that_continue_from_it(
+    experiment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[str] = []
+
+    def part(words: list[str], seconds: float) -> int:
+        made.append(words[-2])
+        return 5 if words[-2] == "cold_start" else 0
+
+    monkeypatch.setattr(experiment, "_in_time", part)
+    assert experiment.run(asked(tmp_path, experiment, "--only", "base+grpo+no_tool", "--seeds", "2")) == 5
+    assert made == ["base", "cold_start", "no_tool_start", "no_tool", "cold_start", "no_tool_start", "no_tool"]
+    assert "cold_start of seed 1 failed" in capsys.readouterr().out
