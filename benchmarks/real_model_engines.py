@@ -21,11 +21,12 @@ import asyncio
 import importlib.util
 import json
 import os
-import selectors
+import queue
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -80,6 +81,9 @@ class Episodes:
         Args:
             engine: The engine.
             number: Number of the round, which seeds tokens and draws.
+
+        Raises:
+            RuntimeError: A turn has more or fewer tokens than were asked for.
         """
         lengths, waits = self.lengths(), heavy_tail(self.count * self.turns, tail=0.5)
 
@@ -88,7 +92,10 @@ class Episodes:
             ids = rng.integers(4, self.words, size=self.prompt).tolist()
             for turn, length in enumerate(lengths[place].tolist()):
                 seed = hash((number, place, turn)) % (1 << 31)
-                ids += (await engine.generate(ids, SamplingParams(length, seed=seed))).ids
+                found = await engine.generate(ids, SamplingParams(length, seed=seed))
+                if len(found.ids) != length:
+                    raise RuntimeError(f"a turn has {len(found.ids)} tokens, and {length} were asked for")
+                ids += found.ids
                 await asyncio.sleep(waits[place * self.turns + turn])
                 ids += rng.integers(4, self.words, size=self.answer).tolist()
 
@@ -241,7 +248,7 @@ class Runs:
 
     def __init__(self, file: Path | None, asked: Mapping[str, Any]) -> None:
         self._file = file
-        self._content: dict[str, Any] = {"asked": dict(asked), "runs": {}, "failed": {}}
+        self._content: dict[str, Any] = {"asked": dict(asked), "load": [], "runs": {}, "failed": {}}
         if file is not None and file.exists():
             found = json.loads(file.read_text("utf-8"))
             if found.get("asked") == self._content["asked"]:
@@ -254,6 +261,7 @@ class Runs:
     def add(self, name: str, run: Mapping[str, float]) -> None:
         """Add a run."""
         self._content["runs"].setdefault(name, []).append(dict(run))
+        self._content["load"].append(round(os.getloadavg()[0], 2))
         self._write()
 
     def fail(self, name: str, why: str) -> None:
@@ -289,6 +297,8 @@ def measure(names: Sequence[str], rounds: int, command: Sequence[str], runs: Run
                     runs.add(name, sides[name].round(number + 1))
                     print(f"{name}, round {number + 1}: {runs.figures(name)['runs'][-1]}", file=sys.stderr, flush=True)
                 except RuntimeError as error:
+                    if name in sides:  # it would go on computing beside the others
+                        sides.pop(name).close()
                     runs.fail(name, str(error))
                     print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
     finally:
@@ -323,6 +333,8 @@ class EngineProcess:
             bufsize=1,
             env=environment,
         )
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
         try:
             self.round(0)
         except RuntimeError:
@@ -332,25 +344,32 @@ class EngineProcess:
     def round(self, number: int) -> dict[str, float]:
         """Play a round; return its seconds, CPU seconds and tokens per second."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
             self._process.stdin.write(f"{number}\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # the output says why
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self._process.stdout, selectors.EVENT_READ)
-            ends = time.monotonic() + self._patience
-            while waiting.select(max(0.0, ends - time.monotonic())):
-                line = self._process.stdout.readline()
-                if line.startswith("{"):
-                    found: dict[str, float] = json.loads(line)
-                    return found
-                if not line:
-                    self._log.seek(0)
-                    said = self._log.read().strip().splitlines()
-                    raise RuntimeError(f"the process ended: {said[-1] if said else 'without a message'}")
+        ends = time.monotonic() + self._patience
+        while (left := ends - time.monotonic()) > 0:
+            try:
+                line = self._lines.get(timeout=left)
+            except queue.Empty:
+                break
+            if line.startswith("{"):
+                found: dict[str, float] = json.loads(line)
+                return found
+            if not line:
+                self._log.seek(0)
+                said = self._log.read().strip().splitlines()
+                raise RuntimeError(f"the process ended: {said[-1] if said else 'without a message'}")
         raise RuntimeError(f"a round takes longer than {self._patience:.0f} s")
+
+    def _read(self) -> None:
+        """Queue the lines of the process, and an empty text when it has ended."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
 
     def close(self) -> None:
         """End the process."""

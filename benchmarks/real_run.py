@@ -1,11 +1,12 @@
-"""Read the results of one run of ``pipelines/smollm2_cpu.yaml`` (``make train-real``), and draw the picture of README.
+"""Read the results of one run of ``pipelines/smollm2_cpu.yaml`` (``make train-real``), and write their page.
 
     python benchmarks/real_run.py read runs/smollm2/run --commit COMMIT --load "two cores, nothing else"
-    python benchmarks/real_run.py draw
+    python benchmarks/real_run.py page
 
 ``read`` writes ``docs/data/smollm2_cpu.json`` from the folder of the run: where it was made (command, commit, load,
-versions), the figures of each evaluation and of the training, and the verdict on each problem. ``draw`` writes
-``docs/pictures/real-model.png`` from that file. The documents quote the file; ``tools/figures.py`` compares.
+versions), the figures of each evaluation and of the training, and the verdict on each problem. ``page`` writes
+``docs/smollm2.md`` and ``docs/pictures/real-model.png`` from that file. Other documents quote the file;
+``tools/figures.py`` compares.
 
 What it does not show: other seeds, other recipes, or anything about larger models.
 """
@@ -24,6 +25,26 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "data" / "smollm2_cpu.json"
 PICTURE = ROOT / "docs" / "pictures" / "real-model.png"
+PAGE = "smollm2.md"
+"""Name of the page in ``docs/``."""
+HEAD = """<!-- Made by `python benchmarks/real_run.py page`. Change benchmarks/real_run.py instead. -->
+
+# SmolLM2 learns to use Python
+
+`make train-real` fine-tunes SmolLM2 (135 million parameters) on tool-use traces of worked problems, and continues with
+GRPO-RoC. The test sentences are in neither the traces nor the training problems. This page shows one run; it does not
+rank algorithms.
+"""
+NAMES = {
+    "data": "problems",
+    "before": "evaluation before",
+    "traces": "traces",
+    "cold_start": "cold start",
+    "after_start": "evaluation after the cold start",
+    "train": "GRPO-RoC",
+    "after": "evaluation after GRPO-RoC",
+}
+"""Stages of the pipeline in words."""
 MODELS = {"before": "as it is", "after_start": "after the cold start", "after": "after GRPO-RoC"}
 """Stages of the pipeline that evaluate, and what was done to the model by then."""
 ENDS = 4
@@ -43,7 +64,7 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
         between 0 and 1, that of right answers with its 95 % interval after Wilson, and ``tokens`` per episode), of the
         ``gain`` of GRPO-RoC (paired by problem, as ``rstar2 compare`` computes it), of ``train`` and of ``cold_start``,
         and the ``minutes`` of each stage and of ``all``; ``steps``, the share of right episodes in each training step;
-        ``right``, a 1 or a 0 for each held-out problem.
+        ``right``, a 1 or a 0 for each held-out problem; ``episodes``, two of them, from before and after the training.
     """
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.evaluation.comparison.compare import compare
@@ -78,9 +99,11 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
     trained = read_run(run / "stages" / "train").metrics()
     steps = [entry["rollout/pass_rate"] for entry in trained if "rollout/pass_rate" in entry]
     figures["train"] = {"steps": len(steps), "first": mean(steps[:ENDS]), "last": mean(steps[-ENDS:])}
+    started = list(read_run(run / "stages" / "cold_start").metrics())
     figures["cold_start"] = {
         "traces": len((run / "stages" / "traces" / "traces.jsonl").read_text("utf-8").splitlines()),
-        "steps": max(entry["step"] for entry in read_run(run / "stages" / "cold_start").metrics()),
+        "steps": max(entry["step"] for entry in started),
+        "peak_gib": max(entry.get("memory/peak_gib", 0.0) for entry in started),
     }
     figures["minutes"] = {**minutes, "all": sum(minutes.values())}
     return {
@@ -92,7 +115,27 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
         "figures": {name: {key: round(value, 6) for key, value in found.items()} for name, found in figures.items()},
         "steps": steps,
         "right": right,
+        "episodes": _two_episodes(run),
     }
+
+
+def _two_episodes(run: Path) -> dict[str, Any]:
+    """Return the texts of the first problem that the model solves only after the training, before and after it."""
+    from rstar2_env.evaluation.stored.runs import find_stored
+
+    before, after = (
+        {entry.episode.problem_id: entry.episode for entry in find_stored(str(run / "stages" / stage))}
+        for stage in ("before", "after")
+    )
+    for name, first in before.items():
+        last = after.get(name)
+        if last is not None and last.correct and last.statuses and not first.correct:
+            told = {"before": first, "after": last}
+            return {
+                stage: [message.record() for message in episode.messages if message.role != "system"]
+                for stage, episode in told.items()
+            }
+    return {}
 
 
 def drawn_from(told: Mapping[str, Any]) -> str:
@@ -140,23 +183,79 @@ def draw(told: Mapping[str, Any], out: Path) -> None:
         plt.close(figure)
 
 
+def page(told: Mapping[str, Any]) -> str:
+    """Return the page of a run as Markdown.
+
+    Args:
+        told: Results, as ``results`` returns them.
+    """
+    figures, minutes = told["figures"], told["figures"]["minutes"]
+    gain, start, train = figures["gain"], figures["cold_start"], figures["train"]
+    head = ["model", "right (95 % interval)", "uses Python", "failed calls", "tokens an episode"]
+    names = {
+        "before": "as it is",
+        "after_start": f"after {start['steps']} steps on {start['traces']:,} traces",
+        "after": f"after {train['steps']} steps of GRPO-RoC",
+    }
+    rows = [
+        [
+            name,
+            f"{found['right']:.2f} ({found['low']:.2f} to {found['high']:.2f})",
+            f"{found['code']:.2f}",
+            f"{found['failed']:.2f} of {found['calls']}",
+            f"{found['tokens']:.0f}",
+        ]
+        for name, found in ((name, figures[stage]) for stage, name in names.items())
+    ]
+    stages = [[NAMES[stage], f"{spent:.1f}"] for stage, spent in minutes.items() if stage != "all"]
+    said = [
+        HEAD,
+        f"Commit {told['commit']}, seed {told['seed']}, {told['load']}: {minutes['all']:.0f} minutes in all, and "
+        f"at most {start['peak_gib']:.1f} GiB of memory until the end of the cold start.",
+        "![Left: right answers to held-out problems before and after each training. Right: right answers in each step "
+        "of GRPO-RoC](pictures/real-model.png)",
+        _table(head, rows),
+        f"The share of right answers is of {figures['after']['episodes']} test problems, with one sample of each at "
+        f"temperature 1. GRPO-RoC adds {gain['right']:+.3f} to the share after the cold start (95 % interval "
+        f"{gain['low']:+.3f} to {gain['high']:+.3f}, paired by problem). Of the episodes in training, "
+        f"{train['first']:.2f} are right in the first {ENDS} steps and {train['last']:.2f} in the last {ENDS}.",
+        _table(["stage", "minutes"], stages),
+    ]
+    for stage, title in (("before", "One problem before the training"), ("after", "The same problem after it")):
+        turns = told["episodes"].get(stage, [])
+        said += [f"## {title}", *(f"{turn['role']}:\n\n{_block(turn['content'])}" for turn in turns)] if turns else []
+    return "\n\n".join(text.strip() for text in said) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+
+
+def _block(text: str) -> str:
+    """Return a text as a block of code; its fence is of another kind than those of turns."""
+    return f"~~~~text\n{text.strip()}\n~~~~"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read a run, or draw the picture."""
+    """Read a run, or write the page and its picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
     read = parts.add_parser("read", help="write the file of results")
     read.add_argument("run", type=Path, help="folder of the run")
     read.add_argument("--commit", required=True, help="commit of the code that made it")
     read.add_argument("--load", required=True, help="the cores that the run had, and other work on the machine")
-    for part, path in ((read, DATA), (parts.add_parser("draw", help="draw the picture"), PICTURE)):
-        part.add_argument("--out", type=Path, default=path)
+    read.add_argument("--out", type=Path, default=DATA)
+    parts.add_parser("page", help="write the page and draw its picture")
     asked = parser.parse_args(arguments)
     if asked.part == "read":
         told = results(asked.run, asked.commit, asked.load)
         asked.out.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+        print(f"Written to {asked.out}.")
     else:
-        draw(json.loads(DATA.read_text("utf-8")), asked.out)
-    print(f"Written to {asked.out}.")
+        told = json.loads(DATA.read_text("utf-8"))
+        draw(told, PICTURE)
+        (ROOT / "docs" / PAGE).write_text(page(told), "utf-8")
+        print(f"Written to {PICTURE} and docs/{PAGE}.")
     return 0
 
 

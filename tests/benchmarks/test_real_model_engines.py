@@ -58,6 +58,16 @@ def test_engines_play_as_many_tokens_and_a_later_call_goes_on(
     assert "ours is" in capsys.readouterr().out
 
 
+def test_a_turn_of_another_length_is_an_error(engines: ModuleType) -> None:
+    class Short(Counting):
+        async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+            found = await super().generate(ids, params)
+            return Generation(found.ids[1:], [], "length", 0)
+
+    with pytest.raises(RuntimeError, match=r"a turn has \d+ tokens, and \d+ were asked for"):
+        asyncio.run(engines.Episodes(2, turn=6).play(Short(), 0))
+
+
 def test_runs_of_other_episodes_are_not_continued(engines: ModuleType, tmp_path: Path) -> None:
     file = tmp_path / "runs.json"
     engines.Runs(file, {"count": 4}).add("ours", {"seconds": 1.0})

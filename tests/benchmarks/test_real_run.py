@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from made_runs import MadeRun, write_evaluation, write_training
 from PIL import Image
+from places import DOCS
 
 from rstar2_env.core.run_folder import read_run
 
@@ -61,7 +62,12 @@ def test_the_results_are_those_of_the_stages(real_run: ModuleType, run: Path) ->
     rates = [entry["rollout/pass_rate"] for entry in read_run(run / "stages" / "train").metrics() if entry["step"]]
     assert told["steps"] == rates
     assert figures["train"] == pytest.approx({"steps": 10, "first": sum(rates[:4]) / 4, "last": sum(rates[-4:]) / 4})
-    assert figures["cold_start"] == {"traces": 7, "steps": 6}
+    peaks = [entry.get("memory/peak_gib", 0.0) for entry in read_run(run / "stages" / "cold_start").metrics()]
+    assert figures["cold_start"] == pytest.approx({"traces": 7, "steps": 6, "peak_gib": max(peaks)})
+    before, after = (told["episodes"][stage] for stage in ("before", "after"))
+    assert before[0] == after[0]
+    assert before[0]["role"] == "user"
+    assert {message["role"] for message in after} > {"user"}
     assert figures["minutes"] == {"train": 2.0, "after": 0.5, "all": 2.5}
 
 
@@ -70,5 +76,13 @@ def test_the_picture_shows_the_file_of_results(real_run: ModuleType, tmp_path: P
     real_run.draw(told, tmp_path / "drawn.png")
     for file in (tmp_path / "drawn.png", real_run.PICTURE):
         with Image.open(file) as picture:
-            assert picture.text["Source"] == real_run.drawn_from(told), "run `python benchmarks/real_run.py draw`"
+            assert picture.text["Source"] == real_run.drawn_from(told), "run `python benchmarks/real_run.py page`"
             assert picture.size == (896, 434)
+
+
+def test_the_page_is_that_of_the_file_of_results(real_run: ModuleType) -> None:
+    told = json.loads(real_run.DATA.read_text("utf-8"))
+    text = real_run.page(told)
+    assert (DOCS / real_run.PAGE).read_text("utf-8") == text, "run `python benchmarks/real_run.py page`"
+    assert f"{told['figures']['after']['right']:.2f} (" in text
+    assert told["episodes"]["after"][0]["content"] in text

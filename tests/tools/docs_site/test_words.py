@@ -37,7 +37,7 @@ def made():
     """The pages that programs write, as paths in ``docs/``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "benchmarks")
-        figures = [importlib.import_module(name).PAGE for name in ("atlas_page", "learning_page")]
+        figures = [importlib.import_module(name).PAGE for name in ("atlas_page", "learning_page", "real_run")]
     return {
         PROOF.name,
         cards.PAGE,
