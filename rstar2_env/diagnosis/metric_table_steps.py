@@ -228,6 +228,11 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             "Mean wait of a process for the slowest one, as a share of the rollout's time.",
         ),
         Metric(
+            ("rollout/slowest_process",),
+            "number",
+            "Rank of the process whose rollout took the longest; only in runs of several processes.",
+        ),
+        Metric(
             ("seconds/offload",),
             "seconds",
             "Time of moving the optimizer's state (`optim.offload_state`): to host memory, as a part of "

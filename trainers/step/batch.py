@@ -143,6 +143,7 @@ class Batch:
             copies of other groups were added, over all processes.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
         slowest: Seconds of ``rollout`` in the slowest process.
+        slowest_process: Rank of that process; of equally slow processes, the lowest rank.
         figures: Sum and count of each metric, over the episodes of this process.
         results: Results of the groups of all processes, in the order of their numbers.
     """
@@ -155,5 +156,6 @@ class Batch:
     missing: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     slowest: float = 0.0
+    slowest_process: int = 0
     figures: dict[str, tuple[float, float]] = field(default_factory=dict)
     results: list[GroupResult] = field(default_factory=list)

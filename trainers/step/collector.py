@@ -120,6 +120,7 @@ class Collector:
             reports = [(group.number, self._rollout.report(group.episodes)) for group in groups]
             spent = clock.seconds["rollout"]
             shared = ranks.gather(([group.result() for group in groups], names_in(groups), refilled, spent, reports))
+            times = [seconds for *_, seconds, _ in shared]
             results = sorted(chain.from_iterable(own for own, *_ in shared), key=lambda result: result.group)
             self._names.update(*(names for _, names, *_ in shared))
             for part in (self.sampler, self.parts.selector, *self._scorer.learning):
@@ -145,7 +146,8 @@ class Collector:
                 refilled=refilled,
                 missing=missing,
                 seconds=clock.seconds,
-                slowest=max(seconds for *_, seconds, _ in shared),
+                slowest=max(times),
+                slowest_process=times.index(max(times)),
                 figures=figures,
                 results=results,
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, median
@@ -17,7 +19,9 @@ _SLOWER = 0.75
 """Fraction of its earlier speed below which training counts as slower: about the square root of ``_FALLEN``, the
 fraction for the rollout. If training is slower too, the cause is not a server, cache or queue that only the rollout
 uses."""
-_WAITS = 0.28
+_WAITS, _WAITS_IN_TURN, _SAME = 0.28, 0.5, 0.8
+"""Share of the rollout's time that processes wait on average, above which the wait for one process is reported, and the
+wait for processes in turn. It is one process if at least a share ``_SAME`` of the time is waited for it."""
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
 smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
@@ -86,13 +90,30 @@ def _falls(run: RunRecord) -> Evidence | None:
 
 
 def _waits(run: RunRecord) -> Evidence | None:
-    found = spell(rolling(run.series("seconds/share_waiting"), _WINDOW), lambda share: share > _WAITS, 2)
+    shares = run.series("seconds/share_waiting")
+    found = spell(rolling(shares, _WINDOW), lambda share: share > _WAITS, 2)
     if found is None:
         return None
+    which, slowest = "", dict(run.series("rollout/slowest_process"))
+    waited: defaultdict[int, float] = defaultdict(float)
+    last = math.inf if found.until is None else found.until
+    for step, share in shares:
+        # The first mean of the spell is that of the steps up to ``since``.
+        if step in slowest and found.since - _WINDOW < step <= last:
+            waited[int(slowest[step])] += share
+    if waited:
+        rank = max(waited, key=waited.__getitem__)
+        if waited[rank] >= _SAME * sum(waited.values()):
+            which = f", which is mostly process {rank}"
+        elif found.mean > _WAITS_IN_TURN:
+            which = ", which is not always the same process"
+        else:
+            return None
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"On average, processes wait {100 * found.mean:.0f} % of the time of a rollout for the slowest process.",
+        says=f"On average, processes wait {100 * found.mean:.0f} % of the time of a rollout for the slowest process"
+        f"{which}.",
         figures={"seconds/share_waiting": found.mean},
     )
 
@@ -150,9 +171,12 @@ register(
     RunCheck(
         name="process_waits",
         title="Processes wait for one another",
-        looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time",
-        rule="processes wait for more than 28 % of the rollout's time, as a mean over 5 steps, twice in succession: "
-        "uneven lengths of episodes alone make processes wait for 5 to 20 % of this time on average",
+        looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time; "
+        "and at `rollout/slowest_process`",
+        rule="processes wait for more than 28 % of the rollout's time, as a mean over 5 steps, twice in succession, or "
+        "for more than 50 % if less than 80 % of the wait is for the same process: uneven lengths of episodes alone "
+        "make processes wait for one another in turn, for 5 to 20 % of this time on average, and longer if a rollout "
+        "takes only a second",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),

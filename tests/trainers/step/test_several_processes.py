@@ -25,7 +25,9 @@ def test_two_collect_what_one_does():
 
 def test_every_process_knows_how_long_the_slowest_one_played():
     first, second = in_processes(2, lambda ranks: collector(ranks=ranks).collect(0))
-    assert first.slowest == second.slowest == max(first.seconds["rollout"], second.seconds["rollout"]) > 0
+    times = [first.seconds["rollout"], second.seconds["rollout"]]
+    assert first.slowest == second.slowest == max(times) > 0
+    assert first.slowest_process == second.slowest_process == times.index(max(times))
 
 
 @pytest.mark.parametrize("selector", [ResampleOnCorrect(), ResampleOnCorrect(mode="rank")])

@@ -144,9 +144,10 @@ def resumed(moment: float) -> Made:
     return made
 
 
-def processes(share: Callable[[int], float]) -> Made:
+def processes(share: Callable[[int], float], slowest: Callable[[int], float] | None = None) -> Made:
     def made() -> RunRecord:
-        run = clean(seconds__share_waiting=share)
+        ranks = {} if slowest is None else {"rollout__slowest_process": slowest}
+        run = clean(seconds__share_waiting=share, **ranks)
         run.processes = 2
         return run
 
@@ -240,6 +241,18 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
         SINCE + 6,
         processes(lambda step: 0.22 if age(step) % 3 == 2 else 0.42),
         processes(lambda step: 0.42 if age(step) % 3 == 2 else 0.18),
+    ),
+    "one process is the slowest in most steps": (
+        "process_waits",
+        SINCE + 5,
+        processes(lambda step: 0.4, lambda step: float(step % 5 != 0)),
+        processes(lambda step: 0.4, lambda step: float(step % 2)),
+    ),
+    "processes wait half of the time in turn": (
+        "process_waits",
+        SINCE + 5,
+        processes(lambda step: 0.6, lambda step: float(step % 2)),
+        processes(lambda step: 0.45, lambda step: float(step % 2)),
     ),
     "a status that dominates late": ("status_dominates", 33, statuses(0.8), statuses(0.3)),
     "any number of marks is paid": (

@@ -168,6 +168,7 @@ class Rollouts:
             figures.add(f"seconds/{name}", seconds)
         several = self._ranks.size > 1
         figures.add("seconds/share_waiting", batch.slowest - batch.seconds["rollout"], batch.slowest * several)
+        figures.add("rollout/slowest_process", float(batch.slowest_process * several), float(several))
         timing = self._play.train.take_timing()
         figures.add("seconds/tool", timing.environment, timing.episodes)
         figures.add("seconds/engine_wait", timing.engine, timing.episodes)
