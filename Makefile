@@ -2,7 +2,7 @@
 #
 #   make train                      a tiny model learns to use the tool, on a CPU, in minutes
 #   make train-real                 a pretrained model (SmolLM2, 135 million parameters: a download of 93 MB) learns to
-#                                   use Python, on a CPU, in an hour or two
+#                                   use Python, on a CPU, in an hour
 #   make compare                    the same as train, with grpo_roc_clean and plain GRPO beside it, and the table over five seeds
 #   make test                       every test but the proofs, in passes: see tests/support/passes.py
 #   make test-fast                  the everyday part of them, in minutes

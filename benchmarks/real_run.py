@@ -216,7 +216,7 @@ def page(told: Mapping[str, Any]) -> str:
         "of GRPO-RoC](pictures/real-model.png)",
         _table(head, rows),
         f"The share of right answers is of {figures['after']['episodes']} test problems, with one sample of each at "
-        f"temperature 1. GRPO-RoC adds {gain['right']:+.3f} to the share after the cold start (95 % interval "
+        f"temperature 1. GRPO-RoC changes the share after the cold start by {gain['right']:+.3f} (95 % interval "
         f"{gain['low']:+.3f} to {gain['high']:+.3f}, paired by problem). Of the episodes in training, "
         f"{train['first']:.2f} are right in the first {ENDS} steps and {train['last']:.2f} in the last {ENDS}.",
         _table(["stage", "minutes"], stages),

@@ -250,7 +250,7 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
     ),
     "processes wait half of the time in turn": (
         "process_waits",
-        SINCE + 5,
+        SINCE + 7,
         processes(lambda step: 0.6, lambda step: float(step % 2)),
         processes(lambda step: 0.45, lambda step: float(step % 2)),
     ),
