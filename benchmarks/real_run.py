@@ -210,8 +210,8 @@ def page(told: Mapping[str, Any]) -> str:
     stages = [[NAMES[stage], f"{spent:.1f}"] for stage, spent in minutes.items() if stage != "all"]
     said = [
         HEAD,
-        f"Commit {told['commit']}, seed {told['seed']}, {told['load']}: {minutes['all']:.0f} minutes in all, and "
-        f"at most {start['peak_gib']:.1f} GiB of memory until the end of the cold start.",
+        f"Commit {told['commit']}, seed {told['seed']}. The stages took {minutes['all']:.0f} minutes ({told['load']}), "
+        f"and at most {start['peak_gib']:.1f} GiB of memory until the end of the cold start.",
         "![Left: right answers to held-out problems before and after each training. Right: right answers in each step "
         "of GRPO-RoC](pictures/real-model.png)",
         _table(head, rows),
