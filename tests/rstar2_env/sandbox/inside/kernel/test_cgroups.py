@@ -35,8 +35,8 @@ class Tree:
         self.mount = mount
         self._mkdir = os.mkdir
         self.group("")
-        monkeypatch.setattr(cgroups, "_mounts", lambda: [("cgroup", "/elsewhere"), ("cgroup2", str(mount))])
-        monkeypatch.setattr(cgroups, "_own_groups", lambda: ["1:name=systemd:/", "0::/user.slice/session/own"])
+        monkeypatch.setattr(cgroups, "mounts", lambda: [("cgroup", "/elsewhere"), ("cgroup2", str(mount))])
+        monkeypatch.setattr(cgroups, "own_groups", lambda: ["1:name=systemd:/", "0::/user.slice/session/own"])
         monkeypatch.setattr(cgroups, "_ROOT", str(mount / "no version 1"))
         monkeypatch.setattr(os, "mkdir", self._made)
 
