@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rstar2_env.sandbox.inside.kernel import autogroup, cgroups
+from rstar2_env.sandbox.inside.kernel import autogroup, cgroups, layers
+from rstar2_env.sandbox.inside.kernel.packages import EVERYTHING
+from rstar2_env.sandbox.options import LAYERS
 
 
 class Machine:
@@ -137,3 +139,17 @@ def test_a_group_of_version_2_that_cannot_be_seen_is_not_trusted(unified: Machin
 def test_without_a_mount_of_version_2_nothing_is_known(unified: Machine) -> None:
     unified.mount()
     assert CPU_GROUP in autogroup.why_inactive()
+
+
+def test_the_reason_is_the_detail_of_the_bound(machine: Machine, tmp_path: Path) -> None:
+    without = [name for name in LAYERS if name not in ("seccomp", "autogroup")]
+    options = {"isolation": "best", "without": without, "packages": [EVERYTHING], "site_dirs": [], "readable": []}
+
+    def bound() -> dict[str, object]:
+        found = layers.find({**options, "scratch": str(tmp_path)}).capabilities()
+        return next(layer for layer in found if layer["name"] == "one share of the cores")
+
+    assert bound()["active"]
+    machine.set("0\n")
+    assert not bound()["active"]
+    assert str(bound()["detail"]).startswith("autogroup: kernel.sched_autogroup_enabled is not 1")

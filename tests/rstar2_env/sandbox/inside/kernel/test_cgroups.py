@@ -75,6 +75,7 @@ def test_the_nearest_delegated_group_holds_those_of_the_warden(tree: Tree) -> No
     assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
     groups.make(3)
     assert (own / "call-3").is_dir()
+    assert groups.unified == str(own)
 
 
 @pytest.mark.parametrize(
