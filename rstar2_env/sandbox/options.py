@@ -15,7 +15,10 @@ from rstar2_env.core.options.declare import CheckedOptions, call_with_options, o
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.warmups import WARMUPS
 
-LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "scope", "cgroups")
+LAYERS = (
+    *("pid", "mount", "net", "ipc", "uts", "cgroup", "user"),
+    *("users", "seccomp", "landlock", "scope", "cgroups", "autogroup"),
+)
 """Short names of the isolation layers, for the option ``without``."""
 IsolationMode = Literal["strict", "best", "none"]
 PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")

@@ -1,4 +1,4 @@
-"""``benchmarks/neighbour.py``: every program is measured once, honest calls end as alone, and a run is resumed."""
+"""``benchmarks/neighbour.py``: honest calls end as alone in every mode, and an interrupted run measures the rest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from rstar2_env.testing import hostile_programs
 
+MODES = ("all-layers", "no-groups", "no-mount", "no-namespaces")
 SPINNERS = """
 import os
 for _ in range(20):
@@ -20,6 +21,52 @@ for _ in range(20):
 while True: pass
 """
 ENDS = {"spinners": SPINNERS, "fails": "1 / 0", "leaves": "import os\nif os.fork() == 0:\n    while True: pass"}
+
+
+GREEDY = {
+    "sessions": """
+import os, time
+for _ in range(20):
+    if os.fork() == 0:
+        try: os.setsid()
+        except PermissionError: pass
+        while True: pass
+time.sleep(0.1)
+""",
+    "spinners": """
+import ctypes, os, platform, threading, time
+def spin():
+    while True: pass
+for _ in range(4):
+    if os.fork() == 0:
+        threading.Thread(target=spin, daemon=True).start()
+        ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)  # ends the first thread alone
+time.sleep(0.1)
+""",
+    "orphans": """
+import os, time
+for _ in range(20):
+    if os.fork() == 0:
+        if os.fork() == 0: time.sleep(60)
+        os._exit(0)
+""",
+    "pipes": """
+import os, time
+for _ in range(20):
+    if os.fork() == 0:
+        kept = [os.pipe() for _ in range(100)]
+        time.sleep(60)
+time.sleep(0.1)
+""",
+    "locks": """
+import fcntl, os
+for path, how in ((os.__file__, os.O_RDONLY), ("/dev/null", os.O_RDWR)):
+    for lock in (fcntl.flock, fcntl.lockf):
+        try: lock(os.open(path, how), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError: pass
+""",
+}
+"""Programs that take resources which all programs share, by the name of the resource."""
 
 
 @pytest.fixture
@@ -63,6 +110,21 @@ def test_each_program_is_measured_in_each_way_and_no_honest_call_ends_otherwise(
     assert out.read_bytes() == before
     assert capsys.readouterr().out == table
     assert table.count("spinners") == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_honest_call_ends_otherwise_in_any_mode(neighbour: Any, mode: str) -> None:
+    assert set(neighbour.MODES) == set(MODES)
+    with neighbour.LocalSandbox(workers=2, waiting=2, preload=(), without=neighbour.MODES[mode]) as sandbox:
+        found = [
+            neighbour.measure(sandbox, mode, way, name, code, 3)
+            for name, code in GREEDY.items()
+            for way in neighbour.WAYS
+        ]
+    assert {(one.way, one.program): one.other_ends for one in found} == {
+        (way, name): 0 for way in neighbour.WAYS for name in GREEDY
+    }
+    assert all(one.attacks for one in found)
 
 
 def test_the_programs_within_the_wanted_bounds_are_counted(neighbour: Any, capsys: pytest.CaptureFixture[str]) -> None:

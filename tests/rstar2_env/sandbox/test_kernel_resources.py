@@ -1,4 +1,4 @@
-"""Resources of the kernel that programs share: locks, policies, sessions, signals, pipes, output and orphans.
+"""Resources of the kernel that programs share: locks, memory, sessions, signals, pipes, output, threads, orphans.
 
 Each test runs in every local mode that the machine allows: with all layers, without control groups, without a mount
 namespace, and without any namespace. ``test_ordinary_user.py`` repeats them as an ordinary user.
@@ -21,6 +21,8 @@ from waiting import wait_for
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
+from rstar2_env.sandbox.inside.kernel import autogroup
+from rstar2_env.sandbox.inside.zygote.watch import descendants
 
 pytestmark = pytest.mark.deadlines
 
@@ -66,6 +68,26 @@ def test_file_locks_are_refused_in_every_form(sandbox: LocalSandbox) -> None:
     sorted(set(map(str, found))), len(found)
     """
     assert run(sandbox, code).value == "(['ENOLCK'], 27)"
+
+
+def test_memory_policies_and_names_of_mappings_are_refused(sandbox: LocalSandbox) -> None:
+    code = """
+    import ctypes, errno, mmap, platform
+    libc = ctypes.CDLL(None, use_errno=True)
+    held = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    at = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(held)))
+    size = ctypes.c_size_t(mmap.PAGESIZE)
+    mbind = 237 if platform.machine() == "x86_64" else 235
+    found = []
+    for result in (
+        lambda: libc.syscall(mbind, at, size, 0, None, ctypes.c_ulong(0), 0),
+        lambda: libc.prctl(0x53564D41, 0, at, size, b"name"),  # PR_SET_VMA, PR_SET_VMA_ANON_NAME
+    ):
+        ctypes.set_errno(0)
+        found.append((result(), errno.errorcode.get(ctypes.get_errno())))
+    found
+    """
+    assert run(sandbox, code).value == "[(-1, 'ENOSYS'), (-1, 'EINVAL')]"
 
 
 def test_a_database_in_a_file_is_kept_apart_from_other_processes_without_kernel_locks(sandbox: LocalSandbox) -> None:
@@ -177,10 +199,17 @@ def named(name: str, sandbox: LocalSandbox, look: Any) -> list[int]:
     return found
 
 
-def test_no_orphan_outlasts_its_program(sandbox: LocalSandbox, look: Any) -> None:
-    code = """
-    import ctypes, os, time
+MANY_MAPPINGS = 6_000
+
+
+@pytest.mark.parametrize("mappings", [0, MANY_MAPPINGS], ids=["few-mappings", "many-mappings"])
+def test_no_orphan_outlasts_its_program(sandbox: LocalSandbox, look: Any, mappings: int) -> None:
+    code = f"""
+    import ctypes, mmap, os, time
     ctypes.CDLL(None).prctl(15, b"orphan")  # the name of its children, too
+    kinds = (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)  # two kinds, which the kernel does not merge
+    own = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    kept = [mmap.mmap(-1, mmap.PAGESIZE, own, kinds[at % 2]) for at in range({mappings})]
     for _ in range(20):
         if os.fork() == 0:
             if os.fork() == 0:
@@ -189,26 +218,99 @@ def test_no_orphan_outlasts_its_program(sandbox: LocalSandbox, look: Any) -> Non
     print("orphans")
     """
     assert run(sandbox, code).stdout == "orphans\n"
+    outcomes = [sandbox.run(Job("print(6 * 7)")) for _ in range(20)]  # while the orphans end
+    assert {(outcome.status, outcome.stdout) for outcome in outcomes} == {(ToolStatus.OK, "42\n")}
     wait_for(lambda: not named("orphan", sandbox, look))
-    assert run(sandbox, "print(6 * 7)").stdout == "42\n"
 
 
-def test_the_shared_resources_are_named_with_the_mode(sandbox: LocalSandbox) -> None:
-    found = {layer.name: layer for layer in sandbox.capabilities()}
-    shares = [found[name] for name in ("one share of the cores", "counted kernel memory", "own pipes and signals")]
-    active = {name: found[name].active for name in ("system-call filter", "control groups", "own users")}
-    filtered, grouped, own = active.values()
-    assert [layer.active for layer in shares] == [filtered, filtered and grouped, own]
-    assert all(layer.detail and not layer.required for layer in shares)
+SPINNERS = """
+import ctypes, os, platform, threading
+libc = ctypes.CDLL(None)
+read, write = os.pipe()
+for _ in range(3):
+    if os.fork() == 0:
+        def spin():
+            os.write(write, b"x")
+            while True: pass
+        libc.prctl(15, b"spinner")
+        threading.Thread(target=spin, daemon=True).start()
+        libc.syscall(60 if platform.machine() == "x86_64" else 93, 0)  # ends the first thread alone
+started = sum(len(os.read(read, 1)) for _ in range(3))
+started
+"""
 
 
-def test_the_page_names_the_bounds_that_do_not_hold_in_a_mode(sandbox: LocalSandbox) -> None:
+def test_nothing_of_a_resting_session_runs_after_its_first_threads_have_ended(sandbox: LocalSandbox, look: Any) -> None:
+    assert run(sandbox, SPINNERS, session="spinners").value == "3"
+    spinners = named("spinner", sandbox, look)
+    assert len(spinners) == 3
+    wait_for(lambda: all(states(pid) == {"Z", "T"} for pid in spinners))
+    before = [cpu_of(pid) for pid in spinners]
+    assert min(before) > 0
+    assert [run(sandbox, "print(sum(range(100_000)))").status for _ in range(20)] == [ToolStatus.OK] * 20
+    assert [cpu_of(pid) for pid in spinners] == before
+
+    def run_again() -> bool:
+        cell = run(sandbox, "import time\ntime.sleep(0.1)\nstarted + 1", session="spinners")
+        assert (cell.session, cell.value) == ("kept", "4")
+        return all(cpu_of(pid) > was for pid, was in zip(spinners, before, strict=True))
+
+    wait_for(run_again)
+    sandbox.end_session("spinners")
+    wait_for(lambda: not named("spinner", sandbox, look))
+
+
+def states(pid: int) -> set[str]:
+    """The states of the threads of a process, as letters of the kernel."""
+    found = set()
+    for task in descendants([pid])[pid]:
+        found.add(Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
+
+
+def cpu_of(pid: int) -> int:
+    """CPU time of all threads of a process, in clock ticks."""
+    return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+
+BOUNDS = ("one share of the cores", "counted kernel memory", "own pipes and signals")
+MECHANISMS = ("system-call filter", "control groups", "own users")
+
+
+def mechanisms(sandbox: LocalSandbox) -> dict[str, bool]:
+    """Whether each mechanism of the bounds on shared resources is active, by its name on the page."""
+    layers = {layer.name: layer.active for layer in sandbox.capabilities()}
+    shared_by_session = "autogroup" not in sandbox.options.without and not autogroup.why_inactive()
+    return {**{name: layers[name] for name in MECHANISMS}, "autogroup": shared_by_session}
+
+
+def check_bounds(sandbox: LocalSandbox) -> None:
+    """Check that the page and ``capabilities`` name the same bounds, and that these follow from the mechanisms.
+
+    Raises:
+        AssertionError: They differ.
+    """
+    filtered, grouped, own, shared_by_session = mechanisms(sandbox).values()
+    layers = {layer.name: layer for layer in sandbox.capabilities()}
+    bounds = [layers[name] for name in BOUNDS]
+    assert [layer.active for layer in bounds] == [filtered and shared_by_session, filtered and grouped, own]
+    assert all(layer.detail and not layer.required for layer in bounds)
     page = (Path(__file__).parents[3] / "docs" / "sandbox.md").read_text()
     rows = dict(
         re.findall(r"^\| ([^|]+) \| [^|]+ \| (.*) \|$", page.partition("### Differences between modes")[2], re.M)
     )
-    mechanisms = {"system-call filter", "control groups", "own users"}
-    active = {layer.name: layer.active for layer in sandbox.capabilities()}
-    named = {name for each in mechanisms if not active[each] for name in re.findall(r"\*([^*]+)\*", rows[f"no {each}"])}
-    bounds = ("one share of the cores", "counted kernel memory", "own pipes and signals")
-    assert {name.lower() for name in named} == {name for name in bounds if not active[name]}
+    lacking = [name for name, active in mechanisms(sandbox).items() if not active]
+    on_page = {name.lower() for each in lacking for name in re.findall(r"\*([^*]+)\*", rows[f"no {each}"])}
+    assert on_page == {layer.name for layer in bounds if not layer.active}
+
+
+def test_the_page_and_the_capabilities_name_the_bounds_that_hold_in_a_mode(sandbox: LocalSandbox) -> None:
+    check_bounds(sandbox)
+
+
+def test_without_autogroup_a_program_has_more_than_one_share_of_the_cores() -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=(), without=("autogroup",)) as sandbox:
+        check_bounds(sandbox)
+        (shares,) = (layer for layer in sandbox.capabilities() if layer.name == "one share of the cores")
+        assert not shares.active
+        assert shares.detail.startswith("autogroup: ")

@@ -114,6 +114,11 @@ class ControlGroups:
         """The names of the active controllers, such as ``memory``."""
         return tuple(self._parents)
 
+    @property
+    def unified(self) -> str | None:
+        """The folder of the containing group in the version 2 tree; ``None`` with version 1."""
+        return self._parents["memory"] if self.version == 2 else None
+
     def make(self, index: int) -> ControlGroup:
         """Create a control group, whose name contains the unused number ``index``.
 
@@ -147,8 +152,8 @@ def _version_2() -> dict[str, str]:
     Raises:
         OSError: Version 2 is not mounted, or no such folder is writable.
     """
-    mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
-    own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
+    mount = next((path for kind, path in mounts() if kind == "cgroup2"), None)
+    own = next((line[3:] for line in own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:
         raise OSError(errno.ENOENT, "version 2 of control groups is not mounted")
     folder = os.path.normpath(f"{mount}/{own}")
@@ -179,18 +184,21 @@ def _version_1() -> dict[str, str]:
         OSError: The folder for ``memory`` is not writable.
     """
     found: dict[str, str] = {}
-    for line in _own_groups():
+    for line in own_groups():
         _, names, path = line.split(":", 2)
         for name in names.split(","):
-            folder = os.path.normpath(f"{_ROOT}/{names}/{path}")
-            if name in ("memory", "pids"):
-                # Inside a container, the path may be that of the host; the container's folder is then the mount point.
-                folder = folder if os.path.isdir(folder) else f"{_ROOT}/{names}"
-                if os.access(folder, os.W_OK):
-                    found[name] = folder
+            if name in ("memory", "pids") and os.access(folder := folder_of_version_1(names, path), os.W_OK):
+                found[name] = folder
     if "memory" not in found:
         raise OSError(errno.EACCES, "this user may not create version 1 control groups that limit memory")
     return found
+
+
+def folder_of_version_1(names: str, path: str) -> str:
+    """Return the folder of a group in version 1, given the names of its controllers and its path."""
+    folder = os.path.normpath(f"{_ROOT}/{names}/{path}")
+    # Inside a container, the path may be that of the host; the container's folder is then the mount point.
+    return folder if os.path.isdir(folder) else f"{_ROOT}/{names}"
 
 
 def _sweep(folder: str) -> None:
@@ -217,12 +225,14 @@ def _make_locked(folder: str) -> int:
     raise OSError(errno.EBUSY, "another process holds the control group", folder)
 
 
-def _mounts() -> list[tuple[str, str]]:
+def mounts() -> list[tuple[str, str]]:
+    """Return the type and the folder of each mounted hierarchy of control groups."""
     with open("/proc/self/mounts") as file:
         return [(fields[2], fields[1]) for fields in map(str.split, file) if fields[2].startswith("cgroup")]
 
 
-def _own_groups() -> list[str]:
+def own_groups() -> list[str]:
+    """Return the lines ``id:controllers:path`` of this process's control groups."""
     with open("/proc/self/cgroup") as file:
         return file.read().splitlines()
 

@@ -5,7 +5,8 @@ counterpart of such an entry (the getter of a setter). The numbers of commands, 
 kernel's interface, and the same on x86-64 and arm64. The lists exclude, for example, commands that insert terminal
 input or change line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to
 the owner of a descriptor (F_SETOWN), enlarge pipes and socket buffers, whose memory only a control group counts
-(F_SETPIPE_SZ, SO_SNDBUF), or hide a process from the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
+(F_SETPIPE_SZ, SO_SNDBUF), create names of mappings, whose memory nothing counts (PR_SET_VMA), or hide a process from
+the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ PRCTL = {
     23: "PR_CAPBSET_READ",
     38: "PR_SET_NO_NEW_PRIVS",
     39: "PR_GET_NO_NEW_PRIVS",
-    0x53564D41: "PR_SET_VMA",
 }
 """Allowed options of ``prctl``. Other options return EINVAL, as on a kernel that does not support them."""
 ARCH_PRCTL = {0x1002: "ARCH_SET_FS", 0x1003: "ARCH_GET_FS", 0x3001: "ARCH_CET_STATUS"}

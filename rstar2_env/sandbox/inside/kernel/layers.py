@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from . import landlock, linux, seccomp
+from . import autogroup, landlock, linux, seccomp
 from .attempt import attempt
 from .cgroups import ControlGroups
 from .packages import EVERYTHING
@@ -114,13 +114,15 @@ class Layers:
             "kernel memory"
         )
         alone = "programs run as the caller's own user, and a watch ends a program with too many pipes"
+        fair = plan.seccomp and "autogroup" not in self.missing
+        unfair = f"autogroup: {self.missing.get('autogroup')}; each process gets its own share of the cores"
         return [
             _layer(
                 "one share of the cores",
-                plan.seccomp,
-                "the system-call filter prevents new sessions, each of which would get its own share of the cores"
-                if plan.seccomp
-                else filtered,
+                fair,
+                "autogroup gives each session one share of the cores, and the system-call filter prevents new sessions"
+                if fair
+                else (unfair if plan.seccomp else filtered),
             ),
             _layer(
                 "counted kernel memory",
@@ -170,6 +172,9 @@ def find(options: dict[str, Any]) -> Layers:
     without: list[str] = options["without"]
     missing = dict.fromkeys(without, "the option `without` disables it")
     groups = _groups(missing)
+    unified = groups.unified if groups is not None else None
+    if "autogroup" not in missing and (reason := autogroup.why_inactive(unified)):
+        missing["autogroup"] = reason
     plan = IsolationPlan(memory_group=groups is not None and "memory" in groups.controllers)
     _find_namespaces(plan, missing)
     view: FileView | None = None
@@ -197,7 +202,7 @@ def find(options: dict[str, Any]) -> Layers:
             missing[name] = failure
     plan.seccomp = "seccomp" not in missing
     if "landlock" not in missing:
-        # The short name "scope" simulates an older kernel, for tests.
+        # The short name "scope" simulates an older kernel, for tests, as "autogroup" does.
         plan.landlock = landlock.version() if "scope" not in missing else min(landlock.version(), SCOPED - 1)
     if not plan.counted and os.geteuid() != 0:
         plan.shared_processes = count_own_tasks() + _MARGIN

@@ -35,8 +35,8 @@ class Tree:
         self.mount = mount
         self._mkdir = os.mkdir
         self.group("")
-        monkeypatch.setattr(cgroups, "_mounts", lambda: [("cgroup", "/elsewhere"), ("cgroup2", str(mount))])
-        monkeypatch.setattr(cgroups, "_own_groups", lambda: ["1:name=systemd:/", "0::/user.slice/session/own"])
+        monkeypatch.setattr(cgroups, "mounts", lambda: [("cgroup", "/elsewhere"), ("cgroup2", str(mount))])
+        monkeypatch.setattr(cgroups, "own_groups", lambda: ["1:name=systemd:/", "0::/user.slice/session/own"])
         monkeypatch.setattr(cgroups, "_ROOT", str(mount / "no version 1"))
         monkeypatch.setattr(os, "mkdir", self._made)
 
@@ -75,6 +75,7 @@ def test_the_nearest_delegated_group_holds_those_of_the_warden(tree: Tree) -> No
     assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
     groups.make(3)
     assert (own / "call-3").is_dir()
+    assert groups.unified == str(own)
 
 
 @pytest.mark.parametrize(

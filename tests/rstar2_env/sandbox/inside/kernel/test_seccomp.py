@@ -19,6 +19,8 @@ STREAM, DATAGRAM, RAW, CLOSE_ON_EXEC = 1, 2, 3, 0o2000000
 CORE, OPEN_FILES = 4, 7
 LOCKS = {6, 7, 37, 38}
 """The commands of fcntl that take a lock (F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW)."""
+SET_NAME, SET_VMA = 15, 0x53564D41
+"""Options of prctl: the name of a thread, and the name of a mapping of memory."""
 POINTERS = (0x7FFF_0000_1000, 0x1_0000_0000, 0x1000)
 
 
@@ -132,11 +134,14 @@ def test_no_signal_is_sent_by_way_of_a_descriptors_owner(machine: str) -> None:
 @pytest.mark.parametrize("needs", [Needs(), Needs(pin=True)], ids=["namespaces", "pinned"])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_kernel_memory_that_nothing_counts_is_taken(machine: str, needs: Needs) -> None:
-    steps, fcntl = build(machine, needs), syscalls.SPECIAL["fcntl"][0 if machine == "x86_64" else 1]
+    steps, column = build(machine, needs), 0 if machine == "x86_64" else 1
+    fcntl, prctl = syscalls.SPECIAL["fcntl"][column], syscalls.SPECIAL["prctl"][column]
     assert {answer(steps, MACHINES[machine], fcntl, second=command) for command in LOCKS} == {NOLCK}
     assert {answer(steps, MACHINES[machine], fcntl, second=command) for command in (5, 36)} == {ALLOW}  # only reads
     assert answer(steps, MACHINES[machine], number_of("flock", machine)) == NOLCK
     assert answer(steps, MACHINES[machine], number_of("mbind", machine)) == NOSYS
+    assert answer(steps, MACHINES[machine], prctl, first=SET_VMA) == INVALID
+    assert answer(steps, MACHINES[machine], prctl, first=SET_NAME) == ALLOW
 
 
 @pytest.mark.parametrize("needs", [Needs(), Needs(pin=True)], ids=["namespaces", "pinned"])

@@ -46,6 +46,10 @@ HEADLESS = """
 import ctypes, os, platform, threading, time
 def hold():
     held = bytearray(os.urandom(64 << 20))
+    file = os.open("held", os.O_RDWR | os.O_CREAT)
+    os.write(file, bytes(1 << 20))
+    os.unlink("held")
+    pipes = [os.pipe() for _ in range(20)]
     time.sleep(0.2)  # until the first thread has ended
     os.write(1, b"ready")
     os.close(1)
@@ -56,12 +60,28 @@ ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)
 """
 
 
-@pytest.mark.parametrize(("memory", "passed"), [(32 << 20, "memory"), (512 << 20, None)])
-def test_memory_is_counted_after_the_first_thread_has_ended(memory: int, passed: str | None) -> None:
-    with subprocess.Popen([sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+@pytest.mark.parametrize(
+    ("bounds", "passed"),
+    [
+        ({"memory": 32 << 20}, "memory"),
+        ({"memory": 512 << 20}, None),
+        ({"files": 1 << 19}, "files"),
+        ({"files": 2 << 20}, None),
+        ({"pipes": 20}, "pipes"),
+        ({"pipes": 21}, None),  # with its standard input
+    ],
+)
+def test_what_a_process_holds_is_counted_after_its_first_thread_has_ended(
+    tmp_path: Path, bounds: dict[str, int], passed: str | None
+) -> None:
+    bounded = Watch(**{"tasks": 0, "memory": 0, "files": 0, **bounds}, workdir="/none")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", HEADLESS], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=tmp_path
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.read(5) == b"ready"
-        assert Watch(0, memory, 0, "/none").overdrawn([process.pid]) == passed
+        assert bounded.overdrawn([process.pid]) == passed
         process.kill()
 
 
