@@ -246,7 +246,6 @@ def test_nothing_of_a_resting_session_runs_after_its_first_threads_have_ended(sa
     assert len(spinners) == 3
     wait_for(lambda: all(states(pid) == {"Z", "T"} for pid in spinners))
     before = [cpu_of(pid) for pid in spinners]
-    assert min(before) > 0
     assert [run(sandbox, "print(sum(range(100_000)))").status for _ in range(20)] == [ToolStatus.OK] * 20
     assert [cpu_of(pid) for pid in spinners] == before
 
