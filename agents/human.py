@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from rstar2_env.core.text import harmless
+
 from .base import AGENTS
 
 _HELP = "Your turn. End it with a line that contains only a full stop; Ctrl-D gives up."
@@ -53,7 +55,7 @@ class Human:
             lines.append(line.rstrip("\r\n"))
 
     def _show(self, text: str) -> None:
-        print(text, file=self._stdout or sys.stdout, flush=True)
+        print(harmless(text), file=self._stdout or sys.stdout, flush=True)
 
 
 AGENTS.register("human", Human)

@@ -6,6 +6,7 @@ Covered: the input, and commands that format a call or an answer in the environm
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -92,7 +93,7 @@ class Typist:
         if word in (":quit", ":q"):
             raise GaveUpError("You gave up.")
         if word == ":tools":
-            self._screen.console.print_json(data=self._tools)
+            self._screen.note(json.dumps(self._tools, indent=2, ensure_ascii=False))
         else:
             if word not in (":help", ":h"):
                 self._screen.note(f"There is no command {word}.")

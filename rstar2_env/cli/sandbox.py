@@ -183,7 +183,7 @@ def _source(file: Path) -> str:
 
 def _show(name: str, outcome: Outcome, *, several: bool) -> None:
     if several:
-        typer.secho(f"== {harmless(name)}", bold=True)
+        say(f"== {name}", style={"bold": True})
     say(outcome.stdout, nl=False)
     if outcome.value is not None:
         say(outcome.value)
@@ -199,7 +199,7 @@ def _show(name: str, outcome: Outcome, *, several: bool) -> None:
     if outcome.session is not None:
         ending = f"session {outcome.session}" + (f", {ending}" if outcome.session == "ended" else "")
     figures = f"{outcome.wall_s:.3f} s wall, {outcome.cpu_s:.3f} s CPU, {outcome.peak_memory_mb:.0f} MiB"
-    typer.secho(f"[{outcome.status.value}] {ending}, {figures}", fg=colour, err=True)
+    say(f"[{outcome.status.value}] {ending}, {figures}", style={"fg": colour}, err=True)
 
 
 def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
@@ -218,8 +218,8 @@ def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
             tested = "[green]blocked[/]"
         else:
             tested = f"[bold red]BROKEN[/]: {escape(harmless(row['seen']))}"
-        name = f"[bold]{row['name']}[/]" if row["required"] else row["name"]
-        table.add_row(name, state, escape(harmless(row["detail"])), tested)
+        name = escape(harmless(row["name"]))
+        table.add_row(f"[bold]{name}[/]" if row["required"] else name, state, escape(harmless(row["detail"])), tested)
     Console().print(table)
     say("Strict isolation requires the layers in bold, which are guarantees;\nthe other layers may be missing.")
     say("--json includes the observations of each escape test.")

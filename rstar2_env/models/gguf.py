@@ -56,6 +56,34 @@ def check_gguf(file: Path) -> None:
         )
 
 
+def read_gguf(file: Path) -> Any:
+    """Read the metadata of a GGUF file with the package ``gguf``; return its ``GGUFReader``.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+        MissingExtraError: ``gguf`` is not installed.
+    """
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise MissingExtraError("gguf", f"The GGUF file {file}") from error
+
+    class Reader(GGUFReader):  # type: ignore[misc]  # the package has no types
+        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+            # If a file announces more values than it holds, ``GGUFReader`` would append empty values without end.
+            found = super()._get(offset, dtype, count, override_order)
+            if len(found) < int(count):
+                raise ValueError("it ends before its last value")
+            return found
+
+    try:
+        return Reader(str(file))
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+        raise ConfigurationError(
+            f"The GGUF file {file} cannot be read: {error}. Download it again.", option="model"
+        ) from error
+
+
 def converted(file: Path, folder: Path | None = None) -> Path:
     """Return the folder of a GGUF file's model; convert the file if that was not done before.
 
@@ -125,6 +153,7 @@ def _read_source(folder: Path) -> Any:
 def _convert(file: Path, folder: Path) -> None:
     """Write the dequantized model and its tokenizer; the file's own chat template comes with the tokenizer."""
     _need_packages(file)
+    read_gguf(file)  # transformers reads the file without the checks of this function
     import torch
 
     if not torch.cuda.is_available():

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from pickle import UnpicklingError
 
+from safetensors import SafetensorError
+
 from rstar2_env.core.errors import ConfigurationError
 
 _UNEXPLAINED = (KeyError, TypeError, AttributeError, ArithmeticError)
-LOAD_ERRORS = (OSError, ValueError, ImportError, UnpicklingError, *_UNEXPLAINED)
+LOAD_ERRORS = (OSError, ValueError, ImportError, UnpicklingError, SafetensorError, *_UNEXPLAINED)
 """Exceptions of transformers and peft if a file of a model is missing, or holds a value that they do not expect."""
 
 

@@ -213,6 +213,16 @@ def test_a_person_sees_what_the_policy_sees_and_types_turns(env):
         assert message.role == "assistant" or message.content in shown.getvalue()
 
 
+def test_a_person_is_shown_control_characters_as_escapes():
+    shown = io.StringIO()
+    human = Human(io.StringIO(".\n"), shown)
+    human.reset("", {"problem_id": "a\x1b[2J", "system": "\x9b31m"}, seed=0)
+    human.act("\u202eb\x07", {})
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", shown.getvalue())
+    for escaped in ("a\\x1b[2J", "\\x9b31m", "\\u202eb\\x07"):
+        assert escaped in shown.getvalue()
+
+
 def test_a_person_who_closes_the_input_gives_up(env):
     with pytest.raises(KeyboardInterrupt):
         play_episode(env, Human(io.StringIO("half a turn"), io.StringIO()), problem=PROBLEM)

@@ -18,6 +18,7 @@ from living import alive
 from mcp_envs import LOCAL, OLD, SERVER, call, calls, env_with
 from waiting import wait_for
 
+from rstar2_env.core.secret import hidden
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.env.vector import ThreadVectorEnv
 from rstar2_env.tools import CallContext
@@ -204,6 +205,19 @@ def test_a_copy_of_an_environment_repeats_the_calls_of_its_episode(copied):
     assert tools["remember"].call({"word": "c"}, CallContext(0, 1, 1)).text == "a c"
     for each in (tools, twin):
         each["add"].close()
+
+
+def test_a_server_that_repeats_the_token_shows_it_to_nobody(http, monkeypatch):
+    token = "echoed-token-91c3"
+    monkeypatch.setenv("ECHOED_TOKEN", token)
+    env = env_with(f"mcp:{http.address}:token_env=ECHOED_TOKEN")
+    found = calls(env, call("fail", why=f"I got {token}."), call("repeat", text=f"x{token}y", times=2))
+    env.close()
+    assert [status for status, _ in found] == ["exception", "ok"]
+    assert "I got ***." in found[0][1]
+    assert "x***yx***y" in found[1][1]
+    assert token not in str(found)
+    assert token not in hidden(f"The log of {token}")
 
 
 def test_a_copy_shares_the_state_of_a_server_over_http(http):

@@ -21,6 +21,7 @@ from openenv.core.harness.training import TrainingTrace
 from otlp_receiver import otlp_receiver
 from served_app import served
 from waiting import wait_for
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 import rstar2_env  # noqa: F401  # registers the ids
@@ -197,6 +198,16 @@ def test_a_client_that_leaves_is_one_line_in_the_log():
     assert len(server.lines) == 3, "".join(server.lines)
     for line in server.lines:
         assert re.fullmatch(r"INFO: +The client 127\.0\.0\.1:\d+ closed the connection\.\n", line)
+
+
+def test_a_websocket_of_a_foreign_page_is_refused(server):
+    address = server.replace("http", "ws") + "/ws"
+    with pytest.raises(InvalidStatus) as refused:
+        connect(address, origin="http://pages.example")
+    assert refused.value.response.status_code == 403
+    with connect(address, origin=server) as own:
+        own.send('{"type": "reset", "data": {"seed": 1}}')
+        assert "observation" in own.recv()
 
 
 def test_wrong_options_are_told_before_anything_is_served():

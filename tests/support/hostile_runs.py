@@ -11,10 +11,15 @@ import json
 import os
 import pickle
 import shutil
+import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from rstar2_env.core.options.parts import Part
+from rstar2_env.trainers.base import TRAINERS
+from rstar2_env.trainers.options.cold_start import SftOptions
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b31m\u202e"
 PLANTED = "planted-secret-5c1f9a"
@@ -195,6 +200,71 @@ def _pickled_model(folder: Path, scene: Scene) -> None:
     for file in folder.glob("*.safetensors"):
         file.unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(f"touch {scene.mark(folder.name)}")))
+
+
+def _weights(header: bytes, length: int | None = None) -> Callable[[Path, Scene], None]:
+    """A model whose weights have this header, after the header's length; ``None`` writes the true length."""
+
+    def make(folder: Path, scene: Scene) -> None:
+        shutil.copytree(scene.model, folder)
+        written = (len(header) if length is None else length).to_bytes(8, "little")
+        (folder / "model.safetensors").write_bytes(written + header)
+
+    return make
+
+
+def _text(value: str) -> bytes:
+    return struct.pack("<Q", len(value.encode())) + value.encode()
+
+
+def _gguf(*pairs: tuple[str, int, bytes], tensors: int = 0, count: int | None = None) -> Callable[[Path, Scene], None]:
+    """A GGUF file with this metadata, each a name, a type and a value."""
+
+    def make(folder: Path, scene: Scene) -> None:
+        folder.mkdir()
+        content = struct.pack("<4sIQQ", b"GGUF", 3, tensors, len(pairs) if count is None else count)
+        for name, kind, value in pairs:
+            content += _text(name) + struct.pack("<I", kind) + value
+        (folder / "file.gguf").write_bytes(content)
+
+    return make
+
+
+def _gguf_escapes(folder: Path, scene: Scene) -> None:
+    texts = {"general.architecture": f"llama{ESCAPES}", "general.name": ESCAPES}
+    texts |= {ESCAPES: ESCAPES, "tokenizer.chat_template": _TEMPLATE.format(mark=scene.mark(folder.name))}
+    _gguf(*((name, 8, _text(value)) for name, value in texts.items()))(folder, scene)
+
+
+def _checkpoint(folder: Path, scene: Scene, mark: str) -> None:
+    """A checkpoint with the weights of a model, in which every other file of torch is a pickle."""
+    shutil.copytree(scene.model, folder, dirs_exist_ok=True)
+    (folder / "complete.json").write_text('{"step": 1, "processes": 1}')
+    (folder / "trainer_state.json").write_text('{"global_step": 1, "train_batch_size": 8}')
+    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin", "run_state_0.pt"):
+        (folder / name).write_bytes(pickle.dumps(Payload(f"touch {mark}")))
+
+
+def _resumed(folder: Path, scene: Scene) -> None:
+    """A run whose options are those of the call that resumes it."""
+    _training({})(folder, scene)
+    options = {"model": str(scene.model), "dtype": "float32", "env_options": {"problems": "arithmetic"}}
+    config = TRAINERS.get("grpo").configure(options)
+    config.parts.correction = Part("none")  # which "auto" selects
+    (folder / "config.json").write_text(json.dumps({"trainer": "grpo", **config.record()}))
+    _checkpoint(folder / "checkpoint-1", scene, scene.mark(folder.name))
+
+
+def _resumed_sft(folder: Path, scene: Scene) -> None:
+    """A cold start whose options are those of the call that resumes it, with its traces."""
+    folder.mkdir()
+    identity = {"format": "rstar2-env/run", "version": 1, "kind": "sft", "config": "sft.json"}
+    (folder / "run.json").write_text(json.dumps(identity))
+    (folder / "sft.json").write_text(json.dumps(asdict(SftOptions(model=str(scene.model), dtype="float32"))))
+    (folder / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5}\n')
+    messages = [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}]
+    (folder / "file.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    _checkpoint(folder / "checkpoint-1", scene, scene.mark(folder.name))
 
 
 def _yaml(folder: Path, scene: Scene) -> None:
@@ -420,12 +490,65 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "template": _model,
     "model_code": _model_code,
     "pickled_model": _pickled_model,
+    "safetensors_length": _weights(b"{}", 1 << 60),
+    "safetensors_json": _weights(b'{"a": '),
+    "safetensors_offsets": _weights(b'{"a": {"dtype": "F32", "shape": [1]}}'),
+    "safetensors_shape": _weights(b'{"a": {"dtype": "F32", "shape": [%d], "data_offsets": [0, 0]}}' % (1 << 60)),
+    "gguf_cut": _gguf(count=1),
+    "gguf_counts": _gguf(tensors=1 << 60, count=1 << 60),
+    "gguf_array": _gguf(("a", 9, struct.pack("<IQ", 0, 1 << 60))),
+    "gguf_escapes": _gguf_escapes,
+    "resumed": _resumed,
+    "resumed_sft": _resumed_sft,
     "yaml": _yaml,
     "recipe": _recipe,
     "problems": _problems,
     "trajectory": _trajectory,
 }
 """What is wrong with a folder, and the function that makes it."""
+
+_ADDRESS = "a judge or a sandbox at an address, or a command as an MCP server"
+_OWN_PATHS = "the wrapper `record_episodes` with a path, or a folder of the machine as `readable` of the tool's sandbox"
+ROWS: dict[str, str] = {
+    "env": "an environment in a file",
+    "verifier": "a verifier or a dialect in a file",
+    "dialect": "a verifier or a dialect in a file",
+    "wrapper": "a wrapper in a file",
+    "agent": "an agent, a judge and scores in files",
+    "module": "`os:system` as the environment",
+    "isolation": '`isolation="none"`, and a program that writes a file',
+    "address": _ADDRESS,
+    "sender": _ADDRESS,
+    "server": _ADDRESS,
+    "escapes": "control characters in every text",
+    "parts": "a selector and a hook in files",
+    "trust_remote_code": "`trust_remote_code`, and code in the model",
+    "pickles": "pickles as the metadata of shards and the state of the optimizer",
+    "resumed": "pickles in a checkpoint that the command resumes",
+    "link": "a link to a file of the machine, in a model",
+    "outside": "links to files of the machine in place of the files of a run",
+    "linked_episodes": "a link in place of the episodes",
+    "pipes": "named pipes, and a link to `/dev/zero`",
+    "strange": "numbers that are too large or not finite, values of wrong types or nested deeply",
+    "writer": _OWN_PATHS,
+    "readable": _OWN_PATHS,
+    "engine": "`worker_extension_cls` of vLLM, or `push_to_hub` of TRL",
+    "trl_options": "`worker_extension_cls` of vLLM, or `push_to_hub` of TRL",
+    "template": "a chat template that leaves Jinja",
+    "tokenizer_code": "a tokenizer with code of its own",
+    "adapter": "an adapter that names modules, with pickled weights",
+    "model_code": "a model with code of its own",
+    "pickled_model": "pickled weights",
+    "safetensors": "damaged safetensors headers",
+    "gguf": "damaged GGUF metadata, or with control characters",
+    "yaml": "tags in YAML that call a function",
+    "yaml_bomb": "YAML aliases that repeat values a billion times",
+    "file_name": "a file with control characters in its name",
+    "recipe": "a recipe with a part in a file",
+    "problems": "problems that name code, with control characters",
+    "trajectory": "a trajectory that names code and an address",
+}
+"""The row of the table in docs/trust.md, by kind of folder; a row is about all kinds that begin with its key and _."""
 
 
 def file_in(folder: Path) -> Path:

@@ -51,6 +51,12 @@ def remember(word: str) -> str:
 
 
 @server.tool()
+def repeat(text: str, times: int) -> str:
+    """Repeat a text."""
+    return text * times
+
+
+@server.tool()
 def seeds(ctx: Context) -> str:
     """Return the seed of the episode and of the call."""
     meta: Any = ctx.request_context.meta or {}

@@ -7,20 +7,22 @@ quantized formats.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from dataclasses import fields
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from peft import PeftModel
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.models.facts import read_safetensors
 from rstar2_env.rollout import CHATML, ChatCodec
 
 from ..backends.trl.adapters import START_DIR, PolicyModel, adapter_in, base_of
@@ -141,13 +143,18 @@ def _precision_of(name: str, revision: str | None, own_code: bool) -> torch.dtyp
 def _copy(folder: Path, into: Path) -> None:
     for pattern in _COPIED:
         for path in sorted(folder.glob(pattern)):
+            if path.suffix == ".safetensors":
+                read_safetensors(path)  # an error names this file, not the copy
             shutil.copyfile(path, into / path.name)
 
 
 def _cast(folder: Path, dtype: str) -> None:
     """Convert the adapter in a folder to a given precision."""
     for path in folder.glob("*.safetensors"):
-        tensors = {name: one.to(getattr(torch, dtype)) for name, one in load_file(path).items()}
+        try:
+            tensors = {name: one.to(getattr(torch, dtype)) for name, one in load_file(path).items()}
+        except SafetensorError as error:
+            raise ConfigurationError(f"The weights {path.name} cannot be read: {error}.") from error
         save_file(tensors, path, metadata={"format": "pt"})
 
 
@@ -187,16 +194,12 @@ def _stored(folder: Path) -> str:
     """Return the precision of most weights in a folder, by torch's name.
 
     Raises:
-        ConfigurationError: The folder has no weights.
+        ConfigurationError: The folder has no weights, or they cannot be read.
     """
     counts: Counter[str] = Counter()
     for path in folder.glob("*.safetensors"):
-        with open(path, "rb") as file:
-            head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        for name, one in head.items():
-            if name != "__metadata__":
-                begin, end = one["data_offsets"]
-                counts[one["dtype"]] += end - begin
+        for kind, shape in read_safetensors(path):
+            counts[kind] += prod(shape)
     if not counts:
         if any(folder.glob("pytorch_model*.bin")):
             return "as stored"

@@ -232,7 +232,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(redacted(value))
 
 
 def _code(value: Any) -> str:

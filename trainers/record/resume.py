@@ -1,8 +1,9 @@
 """Check that a run can be resumed: the content of its folder, and the options that differ.
 
 Covered: problems that would otherwise be silent: a folder without a checkpoint, another trainer, other options, a run
-whose steps are all done. This module does not load torch. Not covered: reading the checkpoint, and removing lost steps
-from the run's files.
+whose steps are all done, links that lead out of the folder. The options in the folder are only compared with the given
+ones, so they name no code. This module does not load torch. Not covered: reading the checkpoint, and removing lost
+steps from the run's files.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import plain
 from rstar2_env.core.files.outputs import check_folder
 from rstar2_env.core.options.renamed import named_as
+from rstar2_env.core.run_folder.inside import inside
 
 from .checkpoints import newest_checkpoint, step_of
 
@@ -128,13 +130,15 @@ def checkpoint_to_resume(
         later: Dotted names of options that are not compared, because their values in ``config`` are not final yet.
 
     Raises:
-        ConfigurationError: There is no checkpoint, the run has another trainer or other options, or its steps are done.
+        ConfigurationError: There is no checkpoint, the folder contains a link that leads out of it, the run has another
+            trainer or other options, or its steps are done.
     """
     folder = Path(folder)
     newest = newest_checkpoint(folder)
     if newest is None:
         raise ConfigurationError(_nothing_to_resume(folder), option="resume")
-    began = _read(folder / record)
+    _refuse_links(folder)
+    began = _read(inside(folder, folder / record))
     if (was := began.get("trainer")) != (trainer := config.get("trainer")):
         raise ConfigurationError(
             f"The folder {folder} holds a run of the trainer {was!r}: resume it with this trainer instead "
@@ -172,6 +176,21 @@ def refuse_finished(folder: str | Path, *, done: int, steps: int) -> None:
         )
 
 
+def _refuse_links(folder: Path) -> None:
+    """Refuse a link that leads out of the folder: the run would write to another place of this machine.
+
+    Raises:
+        ConfigurationError: There is such a link.
+    """
+    root = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not (target := Path(os.path.realpath(path))).is_relative_to(root):
+            raise ConfigurationError(
+                f"{path} is a link to {target}, outside of the run's folder, so the run cannot be resumed: "
+                "replace the link with a copy, or remove it."
+            )
+
+
 def _nothing_to_resume(folder: Path) -> str:
     if not folder.is_dir():
         parent = folder.parent
@@ -193,7 +212,7 @@ def _nothing_to_resume(folder: Path) -> str:
 def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"The configuration {path} of the run cannot be read ({error}), so the run cannot be resumed: "
             "choose another folder."

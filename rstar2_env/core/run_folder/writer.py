@@ -19,10 +19,12 @@ from typing import Any, TypeAlias
 
 from rstar2_env.core import trust
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.files.append_only import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.files.outputs import begin_folder, kind_of, replacing
 from rstar2_env.core.run_folder.entries import Decision, EpisodeEntry, TokensEntry, training_record
+from rstar2_env.core.run_folder.inside import inside
 from rstar2_env.core.run_folder.layout import (
     CONFIG_FILE,
     EPISODES,
@@ -101,11 +103,16 @@ class RunWriter:
             **more: Further keys of the event ``started`` or ``resumed``.
 
         Raises:
-            ConfigurationError: The folder holds files that no run of this kind wrote.
+            ConfigurationError: The folder holds files that no run of this kind wrote, or a file of the run that is
+                resumed is a link out of the folder.
+            RecordFormatError: A line of the metrics of the run that is resumed is not valid.
         """
         if self._rank:
             return
         names = [RUN_FILE, config_file, METRICS_FILE, EVENTS_FILE]
+        if resumed is not None:
+            for name in names:
+                inside(self.folder, self.folder / name)
         names += [f"{place}/*.jsonl{gz}" for place in (EPISODES, TOKENS) for gz in ("", ".gz")]
         begin_folder(self.folder, self._kind, *names, resume=resumed is not None or kind_of(self.folder) == self._kind)
         self._cut(-1 if resumed is None else resumed)
@@ -235,7 +242,7 @@ class RunWriter:
             figures.unlink(missing_ok=True)
         cut_broken_end(events)
         if figures.exists():
-            kept = [line for line in whole_lines(figures) if _step_of(line) <= last]
+            kept = [line for line in whole_lines(figures) if _step_of(line, figures) <= last]
             self._replace(METRICS_FILE, b"".join(line + b"\n" for line in kept).decode("utf-8"))
         for name in (EPISODES, TOKENS):
             for file in step_files(self.folder / name):
@@ -250,8 +257,11 @@ def _line(record: Mapping[str, Any]) -> str:
         return json.dumps(jsonable(record), allow_nan=False) + "\n"
 
 
-def _step_of(line: bytes) -> int:
-    return int(json.loads(line)["step"])
+def _step_of(line: bytes, path: Path) -> int:
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        raise RecordFormatError(f"{path} contains a line without a valid step: {line[:100]!r}.") from error
 
 
 def versions() -> dict[str, str]:

@@ -28,6 +28,7 @@ from rstar2_env.core.errors import (
     ToolServerError,
     UnknownNameError,
 )
+from rstar2_env.core.secret import hidden
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.cut import cut_middle
@@ -87,7 +88,8 @@ class McpServer:
             self._why = ""
             found = self._found(name, result)
             self._calls.append((name, arguments, context))
-        return replace(found, wall_s=time.monotonic() - began)
+        # A server may repeat the token, and the policy may be a model of another service.
+        return replace(found, text=hidden(found.text), wall_s=time.monotonic() - began)
 
     def end_episode(self) -> None:
         """End the episode's own server; a shared server stays."""
@@ -173,7 +175,8 @@ class McpServer:
         return ToolResult(name, ToolStatus.UNAVAILABLE, f"The tool is not available: {why}", error_type="unavailable")
 
     def _found(self, name: str, result: Any) -> ToolResult:
-        text, left_out = cut_middle(result_text(result), self._options.max_output)
+        # Before the text is cut, which could leave a part of the token.
+        text, left_out = cut_middle(hidden(result_text(result)), self._options.max_output)
         if result.is_error:
             text = text or "The tool failed without a message."
             return ToolResult(name, ToolStatus.EXCEPTION, text, error_type="ToolError", truncated=left_out > 0)

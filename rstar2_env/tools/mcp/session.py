@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from rstar2_env.core.errors import MissingExtraError, ToolServerError
+from rstar2_env.core.secret import bearer
 from rstar2_env.sandbox.stdio import check_layers, limited
 from rstar2_env.tools.mcp.error_output import ErrorOutput
 from rstar2_env.tools.mcp.options import ServerOptions
@@ -222,7 +223,7 @@ class McpSession:
             finally:
                 self._errors.close()
             return
-        headers = {"Authorization": f"Bearer {os.environ[options.token_env]}"} if options.token_env else {}
+        headers = bearer(os.environ[options.token_env] if options.token_env else None)
         timeout = httpx2.Timeout(options.timeout_s + _GRACE_S)
         async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:
             yield streamable_http_client(options.target, http_client=http)

@@ -8,6 +8,7 @@ import http.server
 import json
 import re
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ from typing import Any
 import pytest
 import typer.main
 from cli_runner import invoke
-from hostile_runs import FOLDERS, PLANTED, STRANGE_LINES, VARIABLE, Scene, file_in
+from hostile_runs import FOLDERS, PLANTED, ROWS, STRANGE_LINES, VARIABLE, Scene, file_in
+from places import DOCS
 from typer.testing import Result
 from viewed import viewed
 
@@ -31,10 +33,17 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 READS_NO_FILE = frozenset({"demo", "sandbox check", "sandbox image", "sandbox serve", "sandbox serve-mcp"})
 """Commands that take no file of anybody's: they have no argument, and no option that names one."""
 CALLS: dict[str, list[str]] = {
-    "train": ["FOLDER --model MODEL --steps 1 --out OUT", "grpo --model FOLDER --problems FILE --steps 1 --out OUT"],
+    "train": [
+        "FOLDER --model MODEL --steps 1 --out OUT",
+        "grpo --model FOLDER --problems FILE --steps 1 --out OUT",
+        "FOLDER --model MODEL --steps 2 --out COPY --resume",
+    ],
     "launch": ["--colocate --cpu --dry-run -- FOLDER --model MODEL --out OUT"],
-    "plan": ["FOLDER --model MODEL", "--model FOLDER", "--config FILE --model MODEL"],
-    "sft": ["--traces FILE --model FOLDER --steps 1 --out OUT"],
+    "plan": ["FOLDER --model MODEL", "--model FOLDER", "--model FILE", "--config FILE --model MODEL"],
+    "sft": [
+        "--traces FILE --model FOLDER --steps 1 --out OUT",
+        "--traces FILE --model MODEL --set dtype=float32 --steps 2 --out COPY --resume",
+    ],
     "export": ["FOLDER --out OUT", "FOLDER --out OUT --which checkpoint-1", "FOLDER --out OUT --dtype bfloat16"],
     "export --to": ["atif FOLDER --out OUT", "atif FILE --out OUT"],
     "traces --from": ["atif FOLDER --out OUT.jsonl", "atif FILE --out OUT.jsonl"],
@@ -170,6 +179,12 @@ def refused(folder: Path, call: str, scene: Scene, tmp_path: Path) -> Result:
     return result
 
 
+def copied(folder: Path, to: Path) -> Path:
+    """Copy a folder for a command that writes to it; links and named pipes stay what they are."""
+    subprocess.run(["cp", "-a", folder, to], check=True)
+    return to
+
+
 @pytest.fixture(scope="module")
 def opened() -> Iterator[list[str]]:
     """The files that this process opens, until a test clears the list."""
@@ -195,10 +210,12 @@ def test_no_command_acts_for_a_folder(
     folders: dict[str, Path],
     opened: list[str],
     tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     calls = calls_of(name, commands()[name])
+    copies = tmp_path_factory.mktemp("copies")
     not_read: set[tuple[int, str]] = set()
     for kind, folder in folders.items():
         for number, call in enumerate(calls):
@@ -209,6 +226,8 @@ def test_no_command_acts_for_a_folder(
             opened.clear()
             places = {"OUT": tmp_path / f"{kind}-{number}", "FOLDER": folder, "FILE": file_in(folder)}
             places |= {"MODEL": scene.model, "GOOD": scene.evaluation, "MACHINE": scene.machine}
+            if "COPY" in call:
+                places["COPY"] = copied(folder, copies / f"{kind}-{number}")
             words = words_of(name, call, **places)
             result = typed(words)
             said = f"{' '.join(words)}\n{result.output}"
@@ -223,6 +242,14 @@ def test_no_command_acts_for_a_folder(
         assert not written.is_file() or PLANTED.encode() not in written.read_bytes(), written
 
 
+def test_each_kind_of_folder_has_a_row_in_the_document() -> None:
+    text = (DOCS / "trust.md").read_text("utf-8").partition("| folder with |")[2]
+    assert {*re.findall(r"^\| (.+?) \|", text, re.MULTILINE)} - {"---"} == {*ROWS.values()}
+    beginnings = tuple(f"{key}_" for key in ROWS)
+    assert [kind for kind in FOLDERS if kind not in ROWS and not kind.startswith(beginnings)] == []
+    assert [key for key in ROWS if not any(kind == key or kind.startswith(f"{key}_") for kind in FOLDERS)] == []
+
+
 def test_the_tables_name_commands() -> None:
     found = commands()
     assert {*CALLS, *READS_NO_FILE} <= set(found)
@@ -232,6 +259,8 @@ def test_the_tables_name_commands() -> None:
 REPLAY = "verify --run FOLDER --episode 0"
 REGRADE = "verify --run FOLDER"
 EXPORT = "export FOLDER --out OUT"
+FEW = "--problems arithmetic -n 1 --max-tokens 8"
+FEW_STEPS = "--problems arithmetic --steps 1 --out OUT"
 
 
 @pytest.mark.parametrize(
@@ -317,6 +346,38 @@ def test_a_run_that_this_user_recorded_is_trusted_until_it_changes(tmp_path: Pat
     assert typed([*replay, "--trust"]).exit_code == 0
 
 
+@pytest.mark.parametrize("kind", ["parts", "trust_remote_code", "engine"])
+def test_resuming_the_run_of_another_person_needs_trust(
+    kind: str, scene: Scene, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    copy = copied(folders[kind], tmp_path / "copy")
+    result = refused(copy, "train FOLDER --model MODEL --out FOLDER --resume", scene, tmp_path)
+    assert f"{copy}" in result.stderr
+    assert "(--trust)" in result.stderr
+    assert not list(scene.marks.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "said"),
+    [
+        ("resumed", "train FOLDER --model MODEL --steps 2 --out FOLDER --resume", "checkpoint-1 cannot be read"),
+        (
+            "resumed_sft",
+            "sft --traces FILE --model MODEL --set dtype=float32 --steps 2 --out FOLDER --resume",
+            "checkpoint-1 cannot be read",
+        ),
+        ("outside", "train FOLDER --model MODEL --out FOLDER --resume", "outside of the run's folder"),
+    ],
+)
+def test_a_folder_is_resumed_as_far_as_its_first_pickle_or_link(
+    kind: str, call: str, said: str, scene: Scene, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    # Without this, the calls in CALLS could be refused before they read the checkpoint.
+    result = refused(copied(folders[kind], tmp_path / "copy"), call, scene, tmp_path)
+    assert said in " ".join(result.stderr.split())
+    assert not list(scene.marks.iterdir())
+
+
 @pytest.mark.parametrize("kind", ["parts", "trust_remote_code"])
 def test_a_run_folder_that_python_names_runs_no_code(kind: str, scene: Scene, tmp_path: Path) -> None:
     own = Scene(scene.evaluation, scene.model, scene.machine, tmp_path / "marks", scene.listener)
@@ -360,15 +421,18 @@ def test_code_that_the_user_types_runs_beside_a_run(scene: Scene, tmp_path: Path
 
 
 def test_every_line_that_a_command_prints_is_cleaned() -> None:
-    # `say` and the tables clean what they print; a command that prints in another way would not.
+    # `say`, the tables, the screen and the logs clean what they print; a command that prints in another way would not.
     folder = Path(__file__).parents[3] / "rstar2_env" / "cli"
     assert len(list(folder.glob("*.py"))) > 30
-    others = {
-        file.name
-        for file in folder.glob("*.py")
-        if re.search(r"typer\.echo\(|^\s*print\((?!prompt|\"Interrupted)", file.read_text(), re.MULTILINE)
-    }
-    assert others == {"_printing.py"}
+    raw = re.compile(
+        r"typer\.s?echo\(|^\s*print\((?!prompt|\"Interrupted)|onsole(?:\(\))?\.\w*print\w*\(|std(?:out|err)\.write\w*\(",
+        re.MULTILINE,
+    )
+    counts = {file.name: len(raw.findall(file.read_text())) for file in folder.glob("*.py")}
+    for cleans in ("_printing.py", "_tables.py", "_screen.py", "_logs.py"):
+        assert counts.pop(cleans), cleans
+    # The pages of this package, and a table whose cells are cleaned.
+    assert {name: count for name, count in counts.items() if count} == {"help.py": 1, "sandbox.py": 1}
 
 
 @pytest.mark.parametrize("name", sorted({*TYPES_A_TOKEN, *(n for n, c in commands().items() if takes_settings(c))}))
@@ -474,6 +538,16 @@ def test_a_link_that_leaves_the_folder_is_refused(scene: Scene, folders: dict[st
         ("strange_step_infinite", "diagnose FOLDER", "expected a number under the key 'step', not inf"),
         ("yaml_bomb", "plan --config FILE --model MODEL", "more than 100000 values, because aliases repeat them"),
         ("adapter", EXPORT, "has a megatron_config in its adapter_config.json"),
+        ("safetensors_length", EXPORT, "model.safetensors is not a valid safetensors file: the header would have"),
+        ("safetensors_json", EXPORT, "model.safetensors is not a valid safetensors file"),
+        ("safetensors_offsets", EXPORT, "the tensor 'a' lacks its dtype, its shape or its two data_offsets"),
+        ("safetensors_shape", EXPORT, "the data_offsets of the tensor 'a' do not fit the file"),
+        ("safetensors_json", f"eval rstar2/MathTool-v0 --model FOLDER {FEW}", "cannot be loaded: "),
+        ("safetensors_json", f"train grpo --model FOLDER {FEW_STEPS}", "cannot be loaded: "),
+        ("gguf_cut", "model show FILE", "it ends before its last value"),
+        ("gguf_counts", "model show FILE", "it ends before its last value"),
+        ("gguf_array", "model show FILE", "it ends before its last value"),
+        ("gguf_array", "model get FILE --out OUT", "it ends before its last value"),
     ],
 )
 def test_a_file_that_is_not_read_is_an_error_that_says_why(
@@ -481,6 +555,14 @@ def test_a_file_that_is_not_read_is_an_error_that_says_why(
 ) -> None:
     result = refused(folders[kind], call, scene, tmp_path)
     assert said in " ".join(result.stderr.split())
+
+
+def test_an_export_names_the_damaged_file_and_not_its_copy(
+    scene: Scene, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    result = refused(folders["safetensors_json"], EXPORT, scene, tmp_path)
+    assert f"{folders['safetensors_json'] / 'model.safetensors'} is not a valid" in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_link_within_the_cache_of_one_model_is_followed(scene: Scene, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tiny_models import tiny_gemma3, tiny_qwen3
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.models import model_folder
-from rstar2_env.models.facts import read_facts
+from rstar2_env.models.facts import read_facts, read_safetensors
 from rstar2_env.models.suggested_learning_rates import suggest
 
 
@@ -50,6 +50,52 @@ def test_a_broken_file_of_weights_is_named(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"\xff" * 20)
     with pytest.raises(ConfigurationError, match=r"model\.safetensors is not a valid safetensors file: the header"):
         read_facts(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (b"{", "Expecting"),
+        (b"[" * 100_000, "is not a valid safetensors file"),
+        (b"[]", "is not a valid safetensors file"),
+        (b'{"a": 7}', "tensor 'a' lacks"),
+        (b'{"a": {"dtype": "F32", "shape": [1]}}', "tensor 'a' lacks"),
+        (b'{"a": {"dtype": "F32", "shape": 1, "data_offsets": [0, 4]}}', "tensor 'a' lacks"),
+        (b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}', "tensor 'a' lacks"),
+        (b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 5]}}', "do not fit the file"),
+        (b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}', "do not fit the file"),
+        (b'{"a": {"dtype": "F32", "shape": ["1"], "data_offsets": [0, 4]}}', "do not fit the file"),
+        (b'{"a": {"dtype": 32, "shape": [1], "data_offsets": [0, 4]}}', "do not fit the file"),
+        (b'{"a": {"dtype": "F32", "shape": [33], "data_offsets": [0, 4]}}', "do not fit the file"),
+        (b'{"a": {"dtype": "F32", "shape": [' + b"1," * 64 + b'1], "data_offsets": [0, 4]}}', "do not fit the file"),
+    ],
+)
+def test_a_header_of_weights_that_is_not_valid_is_an_error(header, said, tmp_path):
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(ConfigurationError, match=said):
+        read_safetensors(file)
+
+
+def test_a_header_that_is_longer_than_the_format_allows_is_not_read(tmp_path):
+    file = tmp_path / "model.safetensors"
+    with file.open("wb") as stream:
+        stream.write((1 << 40).to_bytes(8, "little"))
+        stream.truncate(1 << 41)  # without data on the disk
+    with pytest.raises(ConfigurationError, match="more than 100000000"):
+        read_safetensors(file)
+
+
+def test_metadata_of_a_wrong_type_is_an_error(file, tmp_path):
+    from gguf import GGUFWriter
+
+    writer = GGUFWriter(str(tmp_path / "x.gguf"), "llama")
+    writer.add_string("llama.block_count", "two")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(ConfigurationError, match=r"llama\.block_count has the wrong type: 'two'"):
+        read_facts(tmp_path / "x.gguf")
 
 
 def test_show_prints_the_memory_and_suggested_options(tmp_path):

@@ -137,6 +137,24 @@ def test_what_is_not_known_yet_is_left_open(tmp_path: Path) -> None:
     assert "`mine`" in card
 
 
+@pytest.mark.parametrize("token", ["raw-token-4f1c", "raw,token)4f1c"])
+def test_a_token_that_stands_in_the_options_of_a_run_is_in_no_card(tmp_path: Path, token: str) -> None:
+    # A run of this version holds *** instead; another program, or a person, may have written the options.
+    folder = a_run(tmp_path / "run", [0.5], env_options={"problems": "arithmetic"})
+    config = json.loads((folder / "config.json").read_text())
+    config["rollout"]["env_options"]["sandbox"] = {"provider": "remote", "url": "http://127.0.0.1:1", "token": token}
+    config["rollout"]["env_options"]["verifier"] = "model:url=http://127.0.0.1:2,api_key=text-4f1c"
+    (folder / "config.json").write_text(json.dumps(config))
+    card = model_card(read_run(folder))
+    write_cards(folder)
+    cards = [card, *(file.read_text() for file in folder.rglob("README.md"))]
+    assert len(cards) > 2
+    for one in cards:
+        assert "http://127.0.0.1:1" in one
+        assert "***" in one
+        assert "4f1c" not in one
+
+
 def test_a_cold_start_has_a_card_too(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path / "start", kind="sft")
     writer.begin({"model": "Qwen/Qwen3-14B", "steps": 3, "note": "a|b"}, config_file="sft.json", traces=12)

@@ -155,6 +155,15 @@ def test_other_options_are_refused_before_torch_is_loaded(run, options, said):
     assert done.stdout.endswith("False\n")
 
 
+def test_a_folder_with_a_link_that_leads_out_of_it_is_refused(run, tmp_path):
+    (run / "within.jsonl").symlink_to(run / "config.json")
+    assert checkpoint_to_resume(run, BEGAN, steps=10)
+    (tmp_path / "mine").mkdir()
+    (run / "checkpoint-2" / "final").symlink_to(tmp_path / "mine")
+    with pytest.raises(ConfigurationError, match=r"checkpoint-2/final is a link to .*/mine, outside of the run's"):
+        checkpoint_to_resume(run, BEGAN, steps=10)
+
+
 TRACE = {"messages": [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}]}
 
 

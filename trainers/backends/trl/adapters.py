@@ -26,7 +26,7 @@ from transformers import PreTrainedModel
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.model_files import check_adapter
+from rstar2_env.rollout.model_files import LOAD_ERRORS, check_adapter, load_failure
 
 from ...options.config import ModelOptions
 
@@ -115,10 +115,10 @@ def adapted(
         policy: PeftModel = PeftModel.from_pretrained(
             base, name, revision=options.revision, config=found, is_trainable=same
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (*LOAD_ERRORS, RuntimeError) as error:
         raise ConfigurationError(
             f"The LoRA adapter {name!r} does not fit the model {found.base_model_name_or_path!r} that it "
-            f"names: {error}",
+            f"names: {load_failure(error)}",
             option="model",
         ) from error
     return policy if same else _merged(policy, options, keep, seed)

@@ -17,11 +17,13 @@ from typing import Any
 import torch
 from accelerate import PartialState
 from torch import Tensor
-from transformers.trainer import SCHEDULER_NAME
+from transformers import TrainerState
+from transformers.trainer import SCHEDULER_NAME, TRAINER_STATE_NAME
 
 from rstar2_env.core.errors import ConfigurationError
 
 from .arguments import WarmsUp
+from .checkpoint_errors import naming_checkpoint
 from .loss.forward import ReferenceModel
 from .ranks import AccelerateRanks
 from .sharding import shards
@@ -155,16 +157,35 @@ class ShardedTrainer(WarmsUp):
     def _carry(self, checkpoint: Path) -> None:
         """Load only the optimizer state of an earlier run, without weights, learning rates and their schedule."""
         state = self._state()
-        if isinstance(state, ZeroState):
-            state.read(str(checkpoint), weights_too=False)
-        elif shards.has_shards(checkpoint):
-            state.load(shards.read(checkpoint, state.wanted_optimizer))
-        else:
-            state.load(whole_state(checkpoint))
+        with naming_checkpoint(checkpoint):
+            if isinstance(state, ZeroState):
+                state.read(str(checkpoint), weights_too=False)
+            elif shards.has_shards(checkpoint):
+                state.load(shards.read(checkpoint, state.wanted_optimizer))
+            else:
+                state.load(whole_state(checkpoint))
+
+    def train(self, resume_from_checkpoint: str | None = None, *args: Any, **kwargs: Any) -> Any:
+        """Train; see transformers' ``Trainer.train``.
+
+        Raises:
+            ConfigurationError: The checkpoint to resume from cannot be read.
+        """
+        if resume_from_checkpoint is not None:
+            with naming_checkpoint(resume_from_checkpoint):
+                state = TrainerState.load_from_json(str(Path(resume_from_checkpoint) / TRAINER_STATE_NAME))
+                if not (type(state.global_step) is type(state.train_batch_size) is int):
+                    raise ValueError(f"{TRAINER_STATE_NAME} lacks the number of steps or the batch size")
+        return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if not (self._writes_shards or shards.has_shards(resume_from_checkpoint)):
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
+            with naming_checkpoint(resume_from_checkpoint):
+                super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with naming_checkpoint(checkpoint or ""):
+            super()._load_rng_state(checkpoint)
 
     def _clip_grad_norm(self, model: Any) -> Any:
         return whole(super()._clip_grad_norm(model))
@@ -215,6 +236,10 @@ class ShardedTrainer(WarmsUp):
         shards.write(output_dir, self._state().tensors() | beside)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with naming_checkpoint(checkpoint or ""):
+            self._load_states(checkpoint)
+
+    def _load_states(self, checkpoint: str | None) -> None:
         if checkpoint is None or not shards.has_shards(checkpoint):
             if checkpoint is not None and self._writes_shards:
                 raise ConfigurationError(

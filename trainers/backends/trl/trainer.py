@@ -31,6 +31,7 @@ from ...losses.mismatch import summary
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
 from ...step.prefetch import Stateful
 from ...step.sums import Sums
+from .checkpoint_errors import naming_checkpoint
 from .loss.flops import flops_of, peak_of
 from .loss.forward import ReferenceModel, TokenScores, score, set_head
 from .loss.micro_batches import MicroBatch, completion_values, lay_out
@@ -459,9 +460,10 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
-        states, self.pending = process_states.read(Path(checkpoint), self.ranks.rank, self.ranks.size)
-        for name, part in self._stateful.items():
-            part.load_state_dict(states[name])
+        with naming_checkpoint(checkpoint):
+            states, self.pending = process_states.read(Path(checkpoint), self.ranks.rank, self.ranks.size)
+            for name, part in self._stateful.items():
+                part.load_state_dict(states[name])
 
 
 def _old_values(scores: TokenScores) -> dict[str, Tensor | None]:

@@ -15,7 +15,7 @@ import pytest
 from places import SUPPORT
 from run_sample import CONFIG, groups_of, write_run, write_step
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.core.run_folder import EpisodeEntry, RunWriter, read_run
 
 
@@ -46,6 +46,27 @@ def test_a_resumed_run_leaves_no_figures_or_episodes_of_lost_steps_behind(tmp_pa
     assert not run.finished
     write_step(writer, 3)
     assert run.steps == [1, 2, 3]
+
+
+@pytest.mark.parametrize("line", ["[1]", '{"step": 1e999}', '{"loss": 1}', "{", "[" * 100_000])
+def test_a_run_is_not_resumed_with_metrics_that_no_run_writes(line: str, tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(RecordFormatError, match=r"metrics\.jsonl contains a line without a valid step"):
+        RunWriter(tmp_path / "run").begin(CONFIG, resumed=2)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "events.jsonl"])
+def test_a_resumed_run_writes_to_no_file_outside_of_its_folder(name: str, tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    outside = tmp_path / "mine.txt"
+    (tmp_path / "run" / name).rename(outside)
+    (tmp_path / "run" / name).symlink_to(outside)
+    before = outside.read_bytes()
+    with pytest.raises(ConfigurationError, match="outside of the run's folder"):
+        RunWriter(tmp_path / "run").begin(CONFIG, resumed=2)
+    assert outside.read_bytes() == before
 
 
 def test_a_run_that_begins_anew_keeps_nothing_of_an_earlier_one(tmp_path: Path) -> None:

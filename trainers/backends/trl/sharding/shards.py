@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
@@ -92,13 +93,19 @@ def read(
                 "model."
             )
     if tensors:
-        with warnings.catch_warnings(action="ignore"):
-            load(
-                tensors,
-                storage_reader=PlainReader(Path(checkpoint) / FOLDER),
-                planner=TensorPlanner(),
-                no_dist=alone or _alone(),
-            )
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                load(
+                    tensors,
+                    storage_reader=PlainReader(Path(checkpoint) / FOLDER),
+                    planner=TensorPlanner(),
+                    no_dist=alone or _alone(),
+                )
+        except CheckpointException as error:  # of every process that failed, and not an ``Exception``
+            failed = [f"{type(one).__name__}: {str(one).partition('.')[0]}" for one, _ in error.failures.values()]
+            raise ConfigurationError(
+                f"The weights in the checkpoint {checkpoint} cannot be read: {'; '.join(failed)}."
+            ) from error
     return tensors
 
 
