@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import plain
 from rstar2_env.core.files.outputs import check_folder
@@ -130,15 +131,16 @@ def checkpoint_to_resume(
         later: Dotted names of options that are not compared, because their values in ``config`` are not final yet.
 
     Raises:
-        ConfigurationError: There is no checkpoint, the folder contains a link that leads out of it, the run has another
-            trainer or other options, or its steps are done.
+        ConfigurationError: There is no checkpoint; the run has another trainer or other options; its steps are done; or
+            this user neither began nor trusts the run, and its folder contains a link that leads out of it.
     """
     folder = Path(folder)
     newest = newest_checkpoint(folder)
     if newest is None:
         raise ConfigurationError(_nothing_to_resume(folder), option="resume")
-    _refuse_links(folder)
     began = _read(inside(folder, folder / record))
+    if not (trust.trusts() or trust.is_recorded(folder, began)):
+        _refuse_links(folder)
     if (was := began.get("trainer")) != (trainer := config.get("trainer")):
         raise ConfigurationError(
             f"The folder {folder} holds a run of the trainer {was!r}: resume it with this trainer instead "
