@@ -297,7 +297,7 @@ def measure(names: Sequence[str], rounds: int, command: Sequence[str], runs: Run
                     runs.add(name, sides[name].round(number + 1))
                     print(f"{name}, round {number + 1}: {runs.figures(name)['runs'][-1]}", file=sys.stderr, flush=True)
                 except RuntimeError as error:
-                    if name in sides:  # it would go on computing beside the others
+                    if name in sides:  # it would continue to compute while the others run
                         sides.pop(name).close()
                     runs.fail(name, str(error))
                     print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
