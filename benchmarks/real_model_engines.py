@@ -334,7 +334,8 @@ class EngineProcess:
             env=environment,
         )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         try:
             self.round(0)
         except RuntimeError:
@@ -375,7 +376,10 @@ class EngineProcess:
         """End the process."""
         self._process.kill()
         self._process.wait()
-        self._log.close()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout, self._log):
+            if pipe is not None:
+                pipe.close()
 
 
 def _serve(name: str, model: str, episodes: Episodes, threads: int) -> None:
