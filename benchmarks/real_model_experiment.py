@@ -199,7 +199,7 @@ def _problems(asked: argparse.Namespace, split: str, seed: int) -> str:
     return f"{asked.world}:split={split},seed={seed}"
 
 
-def test_problems(asked: argparse.Namespace) -> str | list[dict[str, str]]:
+def held_out_problems(asked: argparse.Namespace) -> str | list[dict[str, str]]:
     """Return the test problems, which are the same for every policy and seed: the first ``--problems`` of the split."""
     from rstar2_env.problems import load_problems
 
@@ -349,7 +349,7 @@ def _evaluate(asked: argparse.Namespace, policy: Policy, model: str, folder: Pat
     result = evaluate(
         ENV,
         model=model,
-        problems=test_problems(asked),
+        problems=held_out_problems(asked),
         n=asked.samples,
         k=sorted({1, asked.samples}),
         seed=seed,

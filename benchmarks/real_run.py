@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from textwrap import fill
@@ -75,6 +75,7 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
     # A stage that ran again has its last time.
     minutes = {event["stage"]: event["seconds"] / 60 for event in events if event["event"] == "stage_ended"}
     right: dict[str, str] = {}
+    stored = {stage: find_stored(str(run / "stages" / stage)) for stage in MODELS}
     figures: dict[str, dict[str, float]] = {}
     for stage in MODELS:
         folder = run / "stages" / stage
@@ -90,9 +91,9 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
             "calls": summary["tool_error_share"]["count"],
             "tokens": summary["tokens"]["value"],
         }
-        episodes = sorted(find_stored(str(folder)), key=lambda entry: entry.episode.group)
+        episodes = sorted(stored[stage], key=lambda entry: entry.episode.group)
         right[stage] = "".join(str(int(one.episode.correct)) for one in episodes if one.episode.available)
-    (compared,) = compare([find_stored(str(run / "stages" / stage)) for stage in ("after_start", "after")])
+    (compared,) = compare([stored[stage] for stage in ("after_start", "after")])
     gain = compared.figures["pass@1"]
     ends = {"low": gain.difference.low, "high": gain.difference.high}
     figures["gain"] = {"right": gain.difference.value, **ends, "p": gain.p_value}
@@ -115,18 +116,18 @@ def results(run: Path, commit: str, load: str) -> dict[str, Any]:
         "figures": {name: {key: round(value, 6) for key, value in found.items()} for name, found in figures.items()},
         "steps": steps,
         "right": right,
-        "episodes": _two_episodes(run),
+        "episodes": _two_episodes(stored["before"], stored["after"]),
     }
 
 
-def _two_episodes(run: Path) -> dict[str, Any]:
-    """Return the texts of the first problem that the model solves only after the training, before and after it."""
-    from rstar2_env.evaluation.stored.runs import find_stored
+def _two_episodes(untrained: Iterable[Any], trained: Iterable[Any]) -> dict[str, Any]:
+    """Return the texts of the first problem that the model solves only after the training, before and after it.
 
-    before, after = (
-        {entry.episode.problem_id: entry.episode for entry in find_stored(str(run / "stages" / stage))}
-        for stage in ("before", "after")
-    )
+    Args:
+        untrained: The stored episodes before the training.
+        trained: Those after it.
+    """
+    before, after = ({one.episode.problem_id: one.episode for one in entries} for entries in (untrained, trained))
     for name, first in before.items():
         last = after.get(name)
         if last is not None and last.correct and last.statuses and not first.correct:

@@ -1,7 +1,7 @@
 """``StubSandbox``: a sandbox that runs nothing, for tests of environments that must not start processes.
 
 Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; instant, delayed and failing answers; starting and
-ending sessions by name. Not covered: the execution of code; so a session holds no state, and there is no isolation.
+ending sessions by name. Not covered: the execution of code. A session holds no state, and nothing is isolated.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def test_a_policy_has_another_folder_when_a_setting_changes_on_which_it_depends(
 
 
 def test_every_seed_is_tested_on_the_first_problems_of_the_split(experiment: ModuleType, tmp_path: Path) -> None:
-    found = experiment.test_problems(asked(tmp_path, experiment, "--problems", "5"))
+    found = experiment.held_out_problems(asked(tmp_path, experiment, "--problems", "5"))
     source = load_problems("word_arithmetic:split=test")
     assert [one["question"] for one in found] == [source[at].question for at in range(5)]
 

@@ -207,7 +207,7 @@ def test_a_copy_of_an_environment_repeats_the_calls_of_its_episode(copied):
         each["add"].close()
 
 
-def test_a_server_that_repeats_the_token_shows_it_to_nobody(http, monkeypatch):
+def test_a_token_that_a_server_repeats_is_hidden(http, monkeypatch):
     token = "echoed-token-91c3"
     monkeypatch.setenv("ECHOED_TOKEN", token)
     env = env_with(f"mcp:{http.address}:token_env=ECHOED_TOKEN")
