@@ -2,7 +2,8 @@
 
 Every policy of a seed begins with the same pretrained model and meets the same problems. ``base_no_tool`` and ``base``
 are the untrained model without and with the tool. ``cold_start`` is fine-tuned on traces of worked programs; ``grpo``,
-``grpo_roc`` and ``grpo_roc_clean`` continue from it with the same number of trained episodes. ``no_tool_start`` is
+``grpo_roc`` and ``grpo_roc_clean`` continue from it with the same number of trained episodes. With ``--start``, all
+seeds continue from a given cold start: the seeds then differ in reinforcement learning alone. ``no_tool_start`` is
 fine-tuned on the answers of the same problems, and ``no_tool`` continues from it with ``grpo``: the same training
 budget without a tool.
 """
@@ -41,7 +42,7 @@ WITHOUT_TOOL: dict[str, Any] = {
 WORLDS = ("word_arithmetic", "gsm_symbolic", "gsm8k")
 MISTAKES = ("--error-rate", "0.1", "--call-mistake", "undefined_name", "--call-mistake", "misspelt")
 """Options of the traces: as in ``pipelines/smollm2_cpu.yaml``, some first calls fail and are corrected."""
-COLD_START = ("model", "traces", "epochs", "lr")
+COLD_START = ("model", "start", "traces", "epochs", "lr")
 """Settings on which a cold start depends."""
 TRAINING = (*COLD_START, "steps", "groups", "group_size", "rl_lr", "max_tokens")
 """Settings on which reinforcement learning depends."""
@@ -84,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=120, help="stop after this time")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=Path("runs/real_model"), help="folder of the runs")
+    parser.add_argument("--start", metavar="FOLDER", help="model that is the cold start of every seed")
     parser.add_argument("--traces", type=int, default=3000)
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--lr", type=float, default=5e-4, help="learning rate of the cold start")
@@ -123,9 +125,9 @@ def run(asked: argparse.Namespace) -> int:
         raise SystemExit("The world gsm8k needs --gsm8k TRAIN TEST, two files in GSM8K's own format.")
     seeds = asked.seeds or (3 if asked.world == "word_arithmetic" else 1)
     until = time.monotonic() + 60 * asked.minutes
-    # The untrained model is the same for every seed.
+    # A model that is not trained here is the same for every seed.
     policies = needed(asked.only.split("+"))
-    wanted = [(name, seed) for seed in range(seeds) for name in policies if POLICIES[name].recipe or not seed]
+    wanted = [(name, seed) for seed in range(seeds) for name in policies if not (seed and _given(asked, name))]
     failed: dict[tuple[str, int], int] = {}
     for number, (name, seed) in enumerate(wanted, 1):
         if any(_is_of(line, asked, name, seed) for line in read_results(asked.results)):
@@ -183,7 +185,15 @@ def _is_of(line: Mapping[str, Any], asked: argparse.Namespace, policy: str, seed
 def _settings(asked: argparse.Namespace) -> dict[str, Any]:
     """Return what a result depends on, other than world, policy and seed."""
     names = ("traces", "epochs", "lr", "steps", "groups", "group_size", "rl_lr", "problems", "samples", "max_tokens")
-    return {"model": Path(asked.model).name, **{name: getattr(asked, name) for name in names}}
+    given = {"model": Path(asked.model).name, **({"start": Path(asked.start).name} if asked.start else {})}
+    return {**given, **{name: getattr(asked, name) for name in names}}
+
+
+def _given(asked: argparse.Namespace, name: str) -> str | None:
+    """Return the folder of a model that is not trained here: the pretrained one, and the cold start if given."""
+    if not POLICIES[name].recipe:
+        return str(asked.model)
+    return asked.start if name == "cold_start" else None
 
 
 def _key(asked: argparse.Namespace, names: Iterable[str]) -> str:
@@ -215,9 +225,11 @@ def _one(asked: argparse.Namespace, name: str, seed: int) -> None:
     policy = POLICIES[name]
     model, folder = _weights(asked, name, seed), _folder(asked, name, seed)
     with _counted(folder / "seconds.json") as hours:
-        if policy.recipe == "sft":
+        if _given(asked, name):
+            pass
+        elif policy.recipe == "sft":
             _cold_start(asked, policy, folder / "train", seed)
-        elif policy.recipe:
+        else:
             _reinforce(asked, policy, folder / "train", seed)
         key = _key(asked, (*TRAINING, "problems", "samples"))
         found = _evaluate(asked, policy, str(model), folder / f"eval-{key}", seed)
@@ -268,10 +280,9 @@ def _folder(asked: argparse.Namespace, name: str, seed: int) -> Path:
 
 def _weights(asked: argparse.Namespace, name: str, seed: int) -> Path:
     """Return the folder of a policy's weights."""
-    recipe = POLICIES[name].recipe
-    if not recipe:
-        return Path(asked.model)
-    return _folder(asked, name, seed) / "train" / ("" if recipe == "sft" else "final")
+    if given := _given(asked, name):
+        return Path(given)
+    return _folder(asked, name, seed) / "train" / ("" if POLICIES[name].recipe == "sft" else "final")
 
 
 def _cold_start(asked: argparse.Namespace, policy: Policy, folder: Path, seed: int) -> None:

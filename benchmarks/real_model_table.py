@@ -111,15 +111,24 @@ def pass_at(lines: Iterable[Mapping[str, Any]], k: int) -> Interval:
     return found
 
 
-def _together(a: Iterable[Mapping[str, Any]], b: Iterable[Mapping[str, Any]]) -> tuple[Any, Any]:
-    """Return the success of both policies by seed and problem, for those that both have."""
-    ours, theirs = _success(a), _success(b)
+def _together(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
+    """Return the success of both policies by seed and problem, for those that both have.
+
+    A policy with one seed, such as a given cold start, is compared with each seed of the other.
+    """
+    seeds = {line["seed"] for line in (*a, *b)}
+    ours, theirs = _success(a, seeds), _success(b, seeds)
     both = sorted(ours.keys() & theirs.keys())
     return np.array([ours[key] for key in both]), np.array([theirs[key] for key in both])
 
 
-def _success(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
-    return {(line["seed"], name): right / count for line in lines for name, (right, count) in line["problems"].items()}
+def _success(lines: Sequence[Mapping[str, Any]], seeds: Iterable[int]) -> dict[tuple[int, str], float]:
+    return {
+        (seed, name): right / count
+        for line in lines
+        for seed in (seeds if len(lines) == 1 else (line["seed"],))
+        for name, (right, count) in line["problems"].items()
+    }
 
 
 def _failing(lines: Iterable[Mapping[str, Any]], kind: str) -> Interval:
