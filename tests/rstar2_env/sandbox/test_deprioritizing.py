@@ -26,7 +26,11 @@ SLEEP = "import time\ntime.sleep(60)"
 NO_NAMESPACES = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups")
 MODES = pytest.mark.parametrize(
     "race",
-    [pytest.param({}, id="all layers"), pytest.param({"without": NO_NAMESPACES}, id="without namespaces")],
+    [
+        pytest.param({}, id="all layers"),
+        pytest.param({"without": NO_NAMESPACES}, id="without namespaces"),
+        pytest.param({"without": ("autogroup",)}, id="shares by control groups"),
+    ],
     indirect=True,
 )
 BESIDE_A_CELL = pytest.mark.parametrize("race", [pytest.param({"workers": 2}, id="two workers")], indirect=True)

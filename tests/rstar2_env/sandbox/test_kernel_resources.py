@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -279,8 +281,14 @@ MECHANISMS = ("system-call filter", "control groups", "own users")
 def mechanisms(sandbox: LocalSandbox) -> dict[str, bool]:
     """Whether each mechanism of the bounds on shared resources is active, by its name on the page."""
     layers = {layer.name: layer.active for layer in sandbox.capabilities()}
-    shared_by_session = "autogroup" not in sandbox.options.without and not autogroup.why_inactive()
-    return {**{name: layers[name] for name in MECHANISMS}, "autogroup": shared_by_session}
+    shared = "autogroup" not in sandbox.options.without and not autogroup.why_inactive()
+    return {**{name: layers[name] for name in MECHANISMS}, "autogroup or cpu control group": shared or weighed(sandbox)}
+
+
+def weighed(sandbox: LocalSandbox) -> bool:
+    """Whether each slot has a control group of the cpu controller."""
+    (groups,) = (layer for layer in sandbox.capabilities() if layer.name == "control groups")
+    return groups.active and "cpu" in groups.detail
 
 
 def check_bounds(sandbox: LocalSandbox) -> None:
@@ -289,10 +297,14 @@ def check_bounds(sandbox: LocalSandbox) -> None:
     Raises:
         AssertionError: They differ.
     """
-    filtered, grouped, own, shared_by_session = mechanisms(sandbox).values()
+    filtered, grouped, own, shared = mechanisms(sandbox).values()
     layers = {layer.name: layer for layer in sandbox.capabilities()}
     bounds = [layers[name] for name in BOUNDS]
-    assert [layer.active for layer in bounds] == [filtered and shared_by_session, filtered and grouped, own]
+    assert [layer.active for layer in bounds] == [
+        shared and (filtered or weighed(sandbox)),
+        filtered and grouped,
+        own,
+    ]
     assert all(layer.detail and not layer.required for layer in bounds)
     page = (Path(__file__).parents[3] / "docs" / "sandbox.md").read_text()
     rows = dict(
@@ -307,9 +319,67 @@ def test_the_page_and_the_capabilities_name_the_bounds_that_hold_in_a_mode(sandb
     check_bounds(sandbox)
 
 
-def test_without_autogroup_a_program_has_more_than_one_share_of_the_cores() -> None:
-    with LocalSandbox(workers=1, waiting=1, preload=(), without=("autogroup",)) as sandbox:
+def test_without_autogroup_and_control_groups_each_process_has_a_share_of_the_cores() -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=(), without=("autogroup", "cgroups")) as sandbox:
         check_bounds(sandbox)
         (shares,) = (layer for layer in sandbox.capabilities() if layer.name == "one share of the cores")
         assert not shares.active
         assert shares.detail.startswith("autogroup: ")
+
+
+def test_without_autogroup_control_groups_bound_the_share_of_the_cores() -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=(), without=("autogroup",)) as sandbox:
+        if not weighed(sandbox):
+            pytest.skip("control groups of the cpu controller cannot be created here")
+        check_bounds(sandbox)
+
+
+SPIN = """
+import os, resource, signal, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+until = time.monotonic() + 2
+others = []
+for _ in range(%d):
+    if (pid := os.fork()) == 0:
+        while True: pass
+    others.append(pid)
+while time.monotonic() < until: pass
+for pid in others:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+print(time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
+"""
+SHARES = """
+import os, sys
+from pathlib import Path
+from rstar2_env.sandbox import Job, Limits, LocalSandbox
+group, without, *programs = sys.argv[1:]
+Path(group, "cgroup.procs").write_text(str(os.getpid()))  # autogroup acts only in the root group
+with LocalSandbox(workers=2, waiting=2, preload=(), without=tuple(without.split())) as sandbox:
+    calls = [sandbox._submit(Job(program, limits=Limits(wall_s=60))).future for program in programs]
+    print(*(call.result().stdout.strip() for call in calls))
+"""
+
+
+@pytest.fixture
+def cpu_group() -> Iterator[Path]:
+    """A new control group of the cpu controller in version 1."""
+    group = Path(f"/sys/fs/cgroup/cpu/rstar2-test-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"control groups of the cpu controller cannot be created here: {error.strerror}")
+    yield group
+    wait_for(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+@pytest.mark.parametrize(("without", "fair"), [("", True), ("cgroups", False)])
+def test_in_a_control_group_a_program_of_many_processes_has_the_share_of_one(
+    cpu_group: Path, without: str, fair: bool
+) -> None:
+    words = [sys.executable, "-c", SHARES, str(cpu_group), without, SPIN % 12, SPIN % 0]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    many, one = map(float, done.stdout.split())
+    assert (one / (many + one) > 0.25) == fair, done.stdout

@@ -1,7 +1,8 @@
-"""Control groups: limits on the memory and processes of a call, including its child processes.
+"""Control groups: limits on the memory and processes of a call, including its child processes, and its CPU share.
 
 A group is reused for later calls. Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated
-subtree; peak memory (version 1), and kills for exceeding the memory limit. Not covered: CPU shares and input/output.
+subtree; peak memory (version 1), and kills for exceeding the memory limit; equal shares of the cores. Not covered:
+input/output.
 """
 
 from __future__ import annotations
@@ -19,6 +20,14 @@ _SPARE_BYTES = 32 << 20
 before the kernel kills it."""
 
 
+_WEIGHTS = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
+"""For each version, the file of the CPU weight and the weight of one group."""
+_LOWERED = 4
+"""Divisor of the weight of a deprioritized call: about the weight of a nice value that is higher by 6."""
+_HEAVIEST = 100
+"""Largest multiple of the weight of one group that both versions accept."""
+
+
 class ControlGroup:
     """The control group of one call at a time. The group's files stay open, since every call reads and writes them."""
 
@@ -26,6 +35,7 @@ class ControlGroup:
         self._folders = folders
         self._version = version
         self._set: tuple[int, int] | None = None
+        self._lowered = False
         self._memory = folders.get("memory")
         self._counter = self._peak = -1
         if self._memory is not None:
@@ -40,7 +50,7 @@ class ControlGroup:
         )
 
     def prepare(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits for the next call, and reset the counters of peak memory and of kills."""
+        """Set the limits and the full CPU weight for the next call, and reset the counters of memory and of kills."""
         if self._set != (memory_bytes, processes):
             if self._memory is not None:
                 limit = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
@@ -48,7 +58,16 @@ class ControlGroup:
             if "pids" in self._folders:
                 _write(self._folders["pids"], "pids.max", processes)
             self._set = (memory_bytes, processes)
+        if self._lowered:
+            self._weigh(1)
+            self._lowered = False
         self.reset_counters()
+
+    def lower(self) -> None:
+        """Lower the CPU weight of the group until the next call is prepared, if groups have a CPU weight."""
+        if "cpu" in self._folders:
+            self._lowered = True
+            self._weigh(_LOWERED)
 
     def reset_counters(self) -> None:
         """Reset the counters of peak memory and of kills, for the next call or the next cell (call of a session)."""
@@ -73,6 +92,10 @@ class ControlGroup:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
 
+    def _weigh(self, divisor: int) -> None:
+        file, weight = _WEIGHTS[self._version]
+        _write(self._folders["cpu"], file, weight // divisor)
+
     def _kills_now(self) -> int:
         if self._counter < 0:
             return 0
@@ -92,7 +115,7 @@ class ControlGroups:
         self._parents: dict[str, str] = {}
         self._locks: list[int] = []
         self.version, self.why_not = 0, ""
-        for version, find in ((2, _version_2), (1, _version_1)):
+        for version, find in ((2, _version_2), (1, _limits_of_version_1)):
             try:
                 places = find()
                 for folder in dict.fromkeys(places.values()):
@@ -118,6 +141,31 @@ class ControlGroups:
     def unified(self) -> str | None:
         """The folder of the containing group in the version 2 tree; ``None`` with version 1."""
         return self._parents["memory"] if self.version == 2 else None
+
+    def share_cores(self) -> str:
+        """Give each group that is made from now on an equal share of the cores; return why this is not possible.
+
+        The containing group weighs as much as one group for each core, so that calls keep their share against other
+        processes.
+
+        Returns:
+            The reason; empty if the groups have shares.
+        """
+        try:
+            if self.version == 2:
+                _write(self._parents["memory"], "cgroup.subtree_control", "+cpu")
+                place = self._parents["memory"]
+            else:
+                above = _version_1("cpu")
+                _sweep(above)
+                place = os.path.join(above, self._name)
+                self._locks.append(_make_locked(place))
+            self._parents["cpu"] = place
+            file, weight = _WEIGHTS[self.version]
+            _write(place, file, weight * min(os.cpu_count() or 1, _HEAVIEST))
+        except OSError as error:
+            return f"the cpu controller is not available: {error.strerror or error}"
+        return ""
 
     def make(self, index: int) -> ControlGroup:
         """Create a control group, whose name contains the unused number ``index``.
@@ -177,21 +225,29 @@ def _version_2() -> dict[str, str]:
         folder = os.path.dirname(folder)
 
 
-def _version_1() -> dict[str, str]:
+def _limits_of_version_1() -> dict[str, str]:
     """Return, for ``memory`` and ``pids``, the folder of this process's group in version 1, if it is writable.
 
     Raises:
         OSError: The folder for ``memory`` is not writable.
     """
-    found: dict[str, str] = {}
+    found = {"memory": _version_1("memory")}
+    with contextlib.suppress(OSError):
+        found["pids"] = _version_1("pids")
+    return found
+
+
+def _version_1(controller: str) -> str:
+    """Return the folder of this process's group of a controller in version 1.
+
+    Raises:
+        OSError: There is no such folder, or it is not writable.
+    """
     for line in own_groups():
         _, names, path = line.split(":", 2)
-        for name in names.split(","):
-            if name in ("memory", "pids") and os.access(folder := folder_of_version_1(names, path), os.W_OK):
-                found[name] = folder
-    if "memory" not in found:
-        raise OSError(errno.EACCES, "this user may not create version 1 control groups that limit memory")
-    return found
+        if controller in names.split(",") and os.access(folder := folder_of_version_1(names, path), os.W_OK):
+            return folder
+    raise OSError(errno.EACCES, f"this user may not create version 1 control groups of the controller {controller}")
 
 
 def folder_of_version_1(names: str, path: str) -> str:

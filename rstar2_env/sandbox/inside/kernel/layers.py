@@ -114,13 +114,17 @@ class Layers:
             "kernel memory"
         )
         alone = "programs run as the caller's own user, and a watch ends a program with too many pipes"
+        weighed = self.groups is not None and "cpu" in self.groups.controllers
         fair = plan.seccomp and "autogroup" not in self.missing
         unfair = f"autogroup: {self.missing.get('autogroup')}; each process gets its own share of the cores"
         return [
             _layer(
                 "one share of the cores",
-                fair,
-                "autogroup gives each session one share of the cores, and the system-call filter prevents new sessions"
+                weighed or fair,
+                "cpu control group"
+                if weighed
+                else "autogroup gives each session one share of the cores, and the system-call filter prevents new "
+                "sessions"
                 if fair
                 else (unfair if plan.seccomp else filtered),
             ),
@@ -175,6 +179,8 @@ def find(options: dict[str, Any]) -> Layers:
     unified = groups.unified if groups is not None else None
     if "autogroup" not in missing and (reason := autogroup.why_inactive(unified)):
         missing["autogroup"] = reason
+    if "autogroup" in missing and groups is not None and (reason := groups.share_cores()):
+        missing["autogroup"] += f"; {reason}"
     plan = IsolationPlan(memory_group=groups is not None and "memory" in groups.controllers)
     _find_namespaces(plan, missing)
     view: FileView | None = None

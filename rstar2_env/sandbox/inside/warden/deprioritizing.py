@@ -74,6 +74,7 @@ class Deprioritizer:
             self._extend(child, reply.cpu_s)
         elif reply.status:
             self._deprioritized[child] = True
+            child.slot.lower()
             self.loop.call_at(_deadline(child, MOST), lambda: self.stop(child, "timeout"), child)
             self.on_deprioritized()
         else:

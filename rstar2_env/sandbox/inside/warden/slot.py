@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from ..kernel.cgroups import ControlGroups
@@ -54,6 +55,12 @@ class ChildSlot:
             0 if self.bounds_files else limits["file_bytes"],
             0 if self.bounds_pipes else MOST_PIPES,
         )
+
+    def lower(self) -> None:
+        """Lower the CPU weight of the slot's control group, if it has a CPU weight, until the next call."""
+        if self.group is not None:
+            with contextlib.suppress(OSError):  # the processes of the call have a lower weight already
+                self.group.lower()
 
     def close(self) -> None:
         """Remove the slot's control group."""

@@ -20,6 +20,7 @@ FILES = {
     "memory.oom.group": "0\n",
     "memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n",
     "pids.max": "max\n",
+    "cpu.weight": "100\n",
 }
 
 
@@ -101,6 +102,35 @@ def test_the_limits_of_a_call_are_written_and_its_memory_is_not_swapped(tree: Tr
     (entrance,) = group.entrances
     os.write(entrance, b"0")
     assert (folder / "cgroup.procs").read_text() == "0"
+
+
+def test_calls_share_the_cores_equally_and_a_lowered_one_has_a_quarter_until_the_next(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    groups = ControlGroups()
+    own = tree.mount / f"user.slice/session/rstar2-sandbox-{os.getpid()}"
+    assert groups.share_cores() == ""
+    assert groups.controllers == ("memory", "pids", "cpu")
+    assert (own / "cgroup.subtree_control").read_text() == "+cpu"
+    assert (own / "cpu.weight").read_text() == "800", "one share for each core"
+    group = groups.make(0)
+    assert len(group.entrances) == 1
+    weight = own / "call-0/cpu.weight"
+    group.lower()
+    assert weight.read_text() == "25"
+    group.prepare(1 << 20, 1)
+    assert weight.read_text() == "100"
+
+
+def test_why_calls_have_no_share_of_the_cores_is_told(tree: Tree) -> None:
+    groups = ControlGroups()
+    control = tree.mount / f"user.slice/session/rstar2-sandbox-{os.getpid()}/cgroup.subtree_control"
+    control.unlink()
+    control.mkdir()
+    assert groups.share_cores().startswith("the cpu controller is not available: ")
+    assert groups.controllers == ("memory", "pids")
+    groups.make(0).lower()  # changes nothing
 
 
 def test_a_kill_for_memory_counts_for_its_own_call_alone(tree: Tree) -> None:

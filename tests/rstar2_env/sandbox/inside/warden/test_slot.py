@@ -13,7 +13,10 @@ class ControlGroup:
     entrances = (7,)
 
     def __init__(self) -> None:
-        self.closed = False
+        self.closed = self.lowered = False
+
+    def lower(self) -> None:
+        self.lowered = True
 
     def close(self) -> None:
         self.closed = True
@@ -54,10 +57,12 @@ def test_what_the_kernel_does_not_bound_is_watched(
     assert slot.unbounded(LIMITS) == watched
 
 
-def test_its_group_is_entered_by_its_children_and_goes_with_it() -> None:
+def test_its_group_is_entered_by_its_children_lowered_and_removed_with_it() -> None:
     groups = ControlGroups("pids")
     slot = ChildSlot(0, groups, None, False, True)  # type: ignore[arg-type]  # no kernel's groups are needed
     assert slot.entrances == (7,)
+    slot.lower()
+    assert groups.made.lowered
     slot.close()
     assert groups.made.closed
     assert ChildSlot(0, None, None, False, True).entrances == ()
