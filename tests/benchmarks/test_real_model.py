@@ -78,6 +78,12 @@ def test_policies_are_paired_by_problem_and_seed(table: ModuleType) -> None:
     assert said.startswith("- grpo - cold_start: success 0.100 (")
 
 
+def test_a_cold_start_of_all_seeds_is_compared_with_each_of_them(table: ModuleType) -> None:
+    ours, theirs = [line("cold_start", 50, 0)], [line("grpo", 50 + 20 * seed, 0, seed=seed) for seed in (0, 1, 2)]
+    (said, *_) = table.comparisons({"cold_start": ours, "grpo": theirs})
+    assert said.startswith("- grpo - cold_start: success 0.100 (")
+
+
 def test_the_table_has_every_policy_with_its_intervals_and_statuses(table: ModuleType) -> None:
     shown = table.table_of([line("base", 0, 0, calls=4), line("grpo", 100, 200)])
     (base,) = (row for row in shown.splitlines() if row.startswith("| base |"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def test_a_tool_policy_and_what_it_needs_are_made_once(tiny_model: Path, tmp_pat
     again = prepared.run(words, cwd=ROOT, env=os.environ, timeout=600)
     assert again.returncode == 0
     assert (tmp_path / "results.jsonl").read_text().splitlines() == results
+    start = [*words, "--start", str(tiny_model), "--only", "cold_start", "--seeds", "2"]
+    done = prepared.run(start, cwd=ROOT, env=os.environ, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (given,) = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines()[3:])
+    assert (given["policy"], given["seed"], given["settings"]["start"]) == ("cold_start", 0, tiny_model.name)
+    assert len(list((tmp_path / "runs").rglob("train"))) == 2, "nothing more was trained"
     table = [str(BENCHMARKS / "real_model.py"), "table", "--results", str(tmp_path / "results.jsonl")]
     shown = prepared.run(table, cwd=ROOT, env=os.environ, timeout=120).stdout
     assert "| cold_start | 1 |" in shown
