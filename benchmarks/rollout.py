@@ -1,7 +1,7 @@
 """Compare multi-turn episodes per second: this package's rollout and TRL's own ``environment_factory`` loop.
 
     python benchmarks/rollout.py [--groups 8] [--group-size 16] [--repeats 5] [--policy FOLDER] [--rows ...] [--vllm]
-                                 [--json FILE]
+                                 [--model FOLDER] [--json FILE]
 
 Both sides play the same tiny policy (``rollout_policy.py``), which really calls the tool, in the same environment with
 the same problems and seeds, the same chat template, budget and sampling parameters, with one thread. The tool answers
@@ -17,8 +17,10 @@ trainer is handed those same G. ``reuse`` is our engine with and without the cac
 can have one: TRL's ``vllm_mode="colocate"`` without its correction of vLLM's probabilities, which computes every row
 once more, and without its weight sync, which fails on a CPU; they stay those of the policy's folder.
 
-What it does not show: models of real size, where arithmetic outweighs the loops' own work; accelerators; what the two
-sides would do with different random lengths (each draws its own, from the same distribution).
+``--model`` lets a pretrained model play, after it has learnt the turns: arithmetic then outweighs the loops' own work.
+
+What it does not show: accelerators; what the two sides would do with different random lengths (each draws its own, from
+the same distribution).
 """
 
 from __future__ import annotations
@@ -158,7 +160,9 @@ def step(policy: Path, groups: int, group_size: int, repeats: int) -> Row:
 def measure(arguments: argparse.Namespace) -> Iterator[Row]:
     """Measure the rows that are asked for, one after the other."""
     with tempfile.TemporaryDirectory() as scratch:
-        policy = make_policy(arguments.policy or Path(scratch) / "policy", steps=arguments.policy_steps)
+        policy = make_policy(
+            arguments.policy or Path(scratch) / "policy", pretrained=arguments.model, steps=arguments.policy_steps
+        )
         shape = (arguments.groups, arguments.group_size)
         tail = heavy_tail(400)
         for name, what, waits, target in (
@@ -186,8 +190,9 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--groups", type=int, default=8, help="problems")
     parser.add_argument("--group-size", type=int, default=16, help="episodes of each")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--policy", type=Path, help="folder to keep the tiny policy in, so that it is made once")
-    parser.add_argument("--policy-steps", type=int, default=120, help="training steps of the tiny policy")
+    parser.add_argument("--policy", type=Path, help="folder to keep the policy in, so that it is made once")
+    parser.add_argument("--model", type=Path, help="pretrained model that learns the turns, in place of a tiny one")
+    parser.add_argument("--policy-steps", type=int, help="training steps of the policy [120; 30 with --model]")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--vllm", action="store_true", help="also play the first two rows through vLLM on both sides")
     parser.add_argument("--json", type=Path, help="file for the single runs")

@@ -2,7 +2,8 @@
 
 Made in seconds: a Qwen3 of a few hundred thousand parameters learns by heart what a turn looks like, not what is right;
 what it writes between the fixed words is random digits, as long as its own draws make them. Both sides of
-``benchmarks/rollout.py`` play it. Not covered: a policy that solves anything (``rstar2 demo`` trains one).
+``benchmarks/rollout.py`` play it. A pretrained model can learn the turns in place of the tiny one, in minutes. Not
+covered: a policy that solves anything (``rstar2 demo`` trains one).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.rollout import ChatCodec
 from rstar2_env.tools import PYTHON_TOOL_NAME
@@ -42,28 +43,44 @@ RESPONSE = "stub"
 MORE_CALLS = 0.5
 """Chance of another call after a result."""
 MOST_CALLS = 3
+STEPS = {"tiny": 120, "pretrained": 30}
+"""Training steps of both kinds of policy."""
 MEAN_DIGITS = 20
 
 
 def make_policy(
-    folder: Path, *, steps: int = 120, rows: int = 16, hidden: int = 128, layers: int = 3, seed: int = 0
+    folder: Path,
+    *,
+    pretrained: Path | None = None,
+    steps: int | None = None,
+    rows: int = 16,
+    hidden: int = 128,
+    layers: int = 3,
+    seed: int = 0,
 ) -> Path:
     """Write the model and its tokenizer to ``folder``; a folder that holds them already is kept.
 
     Args:
         folder: Where to.
-        steps: Training steps.
+        pretrained: Folder of a model that learns the turns in place of a new tiny one; its tokenizer must know the
+            marks of ChatML.
+        steps: Training steps; ``None`` for those of ``STEPS``.
         rows: Conversations in each.
-        hidden: Width of the residual stream.
-        layers: Number of layers.
+        hidden: Width of the residual stream of a tiny model.
+        layers: Number of its layers.
         seed: Seed of the initial weights and of the training data.
     """
     if (folder / "config.json").exists():
         return folder
-    make_tiny_model(folder, hidden=hidden, layers=layers, seed=seed)
-    model = AutoModelForCausalLM.from_pretrained(folder)
-    tokenizer = policy_tokenizer()
-    _train(model, ChatCodec(tokenizer), steps, rows, np.random.default_rng(seed))
+    if pretrained is None:
+        make_tiny_model(folder, hidden=hidden, layers=layers, seed=seed)
+        tokenizer, rate = policy_tokenizer(), 3e-3
+    else:
+        tokenizer, rate = AutoTokenizer.from_pretrained(pretrained), 3e-4
+        tokenizer.chat_template = TEMPLATE
+    model = AutoModelForCausalLM.from_pretrained(pretrained or folder, dtype=torch.float32)
+    steps = steps or STEPS["pretrained" if pretrained else "tiny"]
+    _train(model, ChatCodec(tokenizer), steps, rows, rate, np.random.default_rng(seed))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -94,8 +111,10 @@ def conversation(codec: ChatCodec, question: str, rng: np.random.Generator) -> t
     return ids, mask
 
 
-def _train(model: PreTrainedModel, codec: ChatCodec, steps: int, rows: int, rng: np.random.Generator) -> None:
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)
+def _train(
+    model: PreTrainedModel, codec: ChatCodec, steps: int, rows: int, rate: float, rng: np.random.Generator
+) -> None:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, step / 10, (steps - step) / 40))
     model.train()
     for _ in range(steps):

@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 import torch
 from places import BENCHMARKS
+from transformers import AutoModelForCausalLM
 
 from rstar2_env.core.status import ToolStatus
 
@@ -52,6 +53,21 @@ def test_both_sides_play_the_same_conversations_and_really_call_the_tool(rollout
         suffix = bench.player.chat.suffix("user", "<tool_response>\nstub\n</tool_response>", ended=True)
         message = {"role": "tool", "name": "any", "content": "stub"}
         assert trainer._get_tool_suffix_ids([message]) == suffix
+    finally:
+        bench.close()
+
+
+def test_a_pretrained_model_learns_the_turns_in_place_of_a_tiny_one(
+    rollout: ModuleType, policy: Path, tmp_path: Path
+) -> None:
+    taught = rollout.make_policy(tmp_path / "taught", pretrained=policy, steps=2, rows=2)
+    before, after = (AutoModelForCausalLM.from_pretrained(folder).state_dict() for folder in (policy, taught))
+    assert before.keys() == after.keys()
+    changed = max(float((after[name] - before[name]).abs().max()) for name in before)
+    assert 0 < changed < 1e-4, "a step of training from the given weights"
+    bench = rollout.Bench(taught, groups=1, group_size=2)
+    try:
+        assert bench.ours(1).calls >= 2
     finally:
         bench.close()
 
