@@ -144,7 +144,7 @@ def _add_libraries(tree: Tree) -> None:
 
 
 def _in_prefix(name: str) -> str | None:
-    """Find a library in the interpreter's prefix, where ``ldd`` may not look; ``None`` if it is not there."""
+    """Find a library in the interpreter's prefix, where ``ldd`` may not look; ``None`` if the prefix lacks it."""
     path = os.path.join(sys.base_prefix, "lib", name)
     return path if os.path.exists(path) else None
 

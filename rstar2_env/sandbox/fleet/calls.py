@@ -76,8 +76,8 @@ class Home:
         link: Server of the session; ``None`` until its first cell is sent.
         boot: The server's boot id at the session's start. If the server later has another boot id, it was restarted.
         opened: Whether a cell has run on the server ``link``.
-        moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if none
-            was lost.
+        moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if no
+            session was lost.
         current: The cell in progress; ``None`` if there is none.
         waiting: The cells queued behind ``current``.
     """

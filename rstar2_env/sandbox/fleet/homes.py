@@ -1,7 +1,7 @@
 """``Homes``: assigns each session to a server, and runs the session's cells (its calls) there one after the other.
 
-A session stays on its server. If the server is lost, a new session starts on another server, and the outcome of its
-first cell reports this. Not covered: how calls are sent (``dispatch``).
+A session stays on its server. If the server is lost, a new session starts on another server, and the outcome of the
+new session's first cell reports the loss. Not covered: how calls are sent (``dispatch``).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Watch:
         self._nameless = _TreeSum(_nameless)
 
     def overdrawn(self, roots: list[int]) -> str | None:
-        """Return the name of the first limit that the tree below the processes ``roots`` exceeds; ``None`` if none."""
+        """Return the name of the first limit that the tree below the processes ``roots`` exceeds, or ``None``."""
         tree = descendants(roots) if self._memory or self._tasks or self._files or self._most_pipes else {}
         if self._tasks and sum(map(len, tree.values())) > self._tasks:
             return "processes"
