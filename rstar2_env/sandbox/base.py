@@ -85,7 +85,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         """Start a job without waiting for it.
 
         Raises:
-            ConfigurationError: This provider does not support such a job.
+            ConfigurationError: The provider does not support a field of the job, such as ``session``.
             SandboxUnavailableError: The sandbox was closed while the job was submitted.
         """
 
@@ -105,7 +105,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         """End a session and delete its state; an unknown name is ignored."""
 
     def _submit_many(self, jobs: Sequence[Job]) -> Sequence[PendingJob]:
-        """Start several jobs. If one cannot be started, drop the jobs that were started before, and raise its error."""
+        """Start several jobs. If a job cannot be started, drop the jobs before it, and raise the error."""
         pending: list[PendingJob] = []
         try:
             for job in jobs:
@@ -175,7 +175,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         return self._closed
 
     def close(self) -> None:
-        """End all processes of the sandbox. Calls in flight end as ``unavailable``; a second call has no effect."""
+        """End all processes of the sandbox. Calls in flight end as ``unavailable``. Closing again has no effect."""
         _open.discard(self)
         with self._lock:
             if self._closed:

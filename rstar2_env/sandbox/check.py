@@ -1,7 +1,7 @@
 """Tests a running sandbox: for each of its guarantees, a program tries to break the guarantee.
 
-Covered: each guarantee in ``capabilities()``: a program in the sandbox attacks a target outside of it. Not covered:
-exploits of the kernel. ``rstar2 sandbox check`` prints the result.
+Covered: each guarantee in ``capabilities()``. The programs run in the sandbox and attack targets outside the sandbox.
+Not covered: exploits of the kernel. ``rstar2 sandbox check`` prints the result.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class WardenClient(BaseSandbox):
             ticket.lose(why)
 
     def _attach(self, fresh: Connection) -> bool:
-        """Use a newly started connection from now on, and send all waiting calls on it; false if it is already lost."""
+        """Use a new connection from now on, and send all waiting calls on it; return false if it is already lost."""
         with self._lock:
             if fresh.lost:  # lost before it was attached, so its callback was ignored
                 return False

@@ -1,4 +1,4 @@
-"""``Host``: base class for the places in which a warden (the process that supervises programs) is started and ended.
+"""``Host``: base class of the objects that start and end a warden (the process that supervises programs).
 
 The provider ``local`` starts the warden as a process on this machine (``local.process``), ``docker`` in a container.
 """

@@ -175,7 +175,7 @@ class Sandbox(Protocol):
         ...
 
     def close(self) -> None:
-        """End all processes of the sandbox; a second call has no effect."""
+        """End all processes of the sandbox; closing again has no effect."""
         ...
 
     def __enter__(self) -> Self:

@@ -17,8 +17,8 @@ class Limits:
 
     Attributes:
         wall_s: Seconds of wall-clock time from the start of the program, without the time in the queue. For a
-            deprioritized program, time in which it was ready to run but had no core does not count either, up to a
-            total of four times the limit.
+            deprioritized program, time in which it was ready to run but had no core does not count either, but
+            the program runs for at most four times the limit.
         cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
         memory_mb: Maximum memory in MiB.
         processes: Maximum number of concurrent processes and threads.

@@ -210,7 +210,7 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
-    """Drop a handle. After the last one, the sandbox is ended if busy, else kept; at most ``KEEP_MOST`` are kept."""
+    """Drop a handle. A sandbox without handles is ended if it is busy, else kept; at most ``KEEP_MOST`` are kept."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:
@@ -256,7 +256,7 @@ def _stop_timer(key: _Key) -> None:
 
 
 def _end_idle(key: _Key, entry: _Entry) -> None:
-    """End the sandbox if it has been idle since the timer was started; runs in the timer's thread."""
+    """End a sandbox that got no handle since its timer was started; runs in the timer's thread."""
     timer = threading.current_thread()
     with _guard:
         if _idle.get(key) is not entry or entry.timer is not timer or _exiting:

@@ -1,7 +1,7 @@
 """``StdioLimits``: limits for a long-lived program of the user that communicates over standard input and output.
 
-Covered: the limits, the layers of isolation that this machine has for them, and the command that starts a program under
-them. Not covered: the layers themselves (``inside.stdio``), and the pipes to the program.
+Covered: the limits, the search for layers of isolation that work on this machine, and the command that starts a program
+under limits. Not covered: the layers themselves (``inside.stdio``), and the pipes to the program.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ _FIELDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "expected": ("true or false", (bool, NoneType)),
     "categories": ("a list of strings", (str, list, NoneType)),
 }
-"""The fields of a line: a description of their types, for error messages, and the types."""
+"""For each field of a line: a description of its types, for error messages, and the types."""
 
 
 def _read_pair(line: str, path: Path, number: int) -> Pair:
@@ -163,9 +163,9 @@ def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
     Returns:
         The counts ``n``, ``labelled`` (pairs with ``expected``), ``correct``, ``unparsable``, ``timeouts`` and
         ``unavailable``; ``reasons`` (counts by reason); ``accuracy``, ``recall``, ``false_positives`` and
-        ``false_negatives`` of the labelled pairs, and ``by_category`` the same without ``recall``; ``wrong``, the ids
-        of the errors; and ``p50_ms``, ``p99_ms`` and ``max_ms``, percentiles and maximum of the time for one pair. A
-        share of no pairs is ``None``.
+        ``false_negatives`` of the labelled pairs; ``by_category``, these figures of each category without ``recall``;
+        ``wrong``, the ids of the pairs whose verdict differs from ``expected``; and ``p50_ms``, ``p99_ms`` and
+        ``max_ms``, percentiles and maximum of the time for one pair. A share of no pairs is ``None``.
     """
     labelled = [item for item in graded if item.pair.expected is not None]
     positives = [item for item in labelled if item.pair.expected]

@@ -29,7 +29,7 @@ class Verifier(Protocol):
         ...
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Compare an answer as ``__call__`` does, without blocking the event loop; in a thread, if not overridden.
+        """Compare an answer as ``__call__`` does, without blocking the event loop; by default, in a thread.
 
         Args:
             gold: The gold answer.

@@ -1,8 +1,8 @@
 """One container with a warden (the process that supervises programs), reached over the container's standard streams.
 
-The container ends when the stream closes, and therefore also when this process dies. Covered: the isolation, start and
-end of the container, and the removal of the frame headers that the engine inserts into the output. Not covered: the
-messages (``connection``).
+The container ends when its standard input closes, and therefore also when this process dies. Covered: the isolation,
+start and end of the container, and the removal of the frame headers that the Docker engine inserts into the output. Not
+covered: the messages (``connection``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def seccomp_profile() -> str:
 
 
 def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> dict[str, Any]:
-    """Return the host configuration of a container (the engine's ``HostConfig``), which isolates the container.
+    """Return the settings that isolate a container, as a ``HostConfig`` of Docker's API.
 
     Args:
         engine: The engine that will run the container.
@@ -131,7 +131,7 @@ class Container(Host):
         return stream
 
     def _attach(self, engine: APIClient) -> socket.socket:
-        """Return a socket to the container's standard streams, independent of Docker's client, which is closed."""
+        """Return a socket to the container's standard streams; it stays open after Docker's own socket is closed."""
         attached = engine.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
         original = attached._sock  # closed below too; otherwise a fork of this process would keep the stream open
         stream = socket.socket(fileno=os.dup(attached.fileno()))

@@ -112,7 +112,7 @@ def owner() -> str:
 
 
 def sweep(engine: APIClient) -> int:
-    """Remove the containers that a process on this machine started and that outlived it; return their number."""
+    """Remove containers whose process on this machine has ended; return the number of removed containers."""
     removed = 0
     for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
         machine, pid, started = found["Labels"][OWNER_LABEL].rsplit("|", 2)

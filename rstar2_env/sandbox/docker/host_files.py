@@ -100,7 +100,7 @@ def folders(tree: Tree) -> list[str]:
 
 
 def _add(tree: Tree, folder: str, place: str) -> None:
-    """Add the files of a folder under the path ``place`` in the image, without files that programs do not need."""
+    """Add a folder's files to the image, below the path ``place``; skip files that programs do not need."""
     for top, below, names in os.walk(folder):
         below[:] = [name for name in below if name not in _LEFT_OUT and not name.startswith("config-")]
         inner = os.path.relpath(top, folder)
@@ -144,7 +144,7 @@ def _add_libraries(tree: Tree) -> None:
 
 
 def _in_prefix(name: str) -> str | None:
-    """Find a library in the interpreter's prefix, where ``ldd`` may not look; ``None`` if it does not exist."""
+    """Find a library in the interpreter's prefix, where ``ldd`` may not look; ``None`` if the prefix lacks it."""
     path = os.path.join(sys.base_prefix, "lib", name)
     return path if os.path.exists(path) else None
 

@@ -198,7 +198,7 @@ def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
-    """Import modules in a container of the image, as the image's user; return the version of its Python.
+    """Import modules in a container of the image, as the image's user; return the image's Python version.
 
     Args:
         engine: The engine that has the image.

@@ -28,9 +28,9 @@ class DockerOptions(LocalOptions):
         image: Image built by ``rstar2 sandbox image``.
         base_url: Address of the engine; ``None`` uses ``DOCKER_HOST``, then the default socket.
         runtime: Name of the container runtime (``"runsc"`` for gVisor); ``None`` uses the engine's default.
-        containers: Number of containers that are kept running. ``None`` means one if calls in one container are
-            isolated from one another or isolation is off; otherwise two per usable core, since each container then
-            serves one call and is replaced.
+        containers: Number of containers that are kept running. ``None`` means one if a container can isolate
+            its calls from one another, or if isolation is off; otherwise two per usable core, since each container
+            then serves one call and is replaced.
         memory_mb: Memory limit of a container in MiB. With ``None``, it is the sum of: the limits of the concurrent
             calls; 64 MiB per session, or ``session_memory_mb`` for all sessions; and the memory of the sandbox itself;
             but at most 80 % of the machine's memory.

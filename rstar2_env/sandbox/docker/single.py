@@ -1,7 +1,7 @@
 """``SingleUse``: containers that serve one call each, for engines that cannot isolate calls inside a container.
 
-Covered: the pool of started containers. Each call gets one, which is replaced afterwards, so that changes that a
-program makes to its container do not persist. Not covered: sessions, which would need a container for their whole
+Covered: the pool of started containers. Each call gets its own container, which is replaced afterwards, so that a
+program's changes to the container do not persist. Not covered: sessions, which would need a container for their whole
 lifetime.
 """
 

@@ -31,9 +31,9 @@ class FleetCall:
         session: Name that the caller gave the session; ``None`` without a session.
         home: The session's ``Home``; ``None`` without a session.
         starts: Number of times that the call was started and then lost.
-        doubt: Boot id of a server that may have accepted the call, because its answer was lost; ``None`` if there is no
+        doubt: Boot id of a server whose answer was lost, so that it may have accepted the call; ``None`` if there is no
             such server. A server's boot id changes when it restarts.
-        since: Time on the loop's clock from which the call's waiting time is counted.
+        since: Time on the event loop's clock from which the call's waiting time is counted.
         avoid: Server whose sandbox failed during the call. The server receives the call again only if no other server
             is up.
         given_up: Whether the outcome is no longer needed.
@@ -71,13 +71,13 @@ class Home:
     """The server of a session, and the session's queue of cells (its calls, which run one after the other).
 
     Attributes:
-        wire: Name of the session on its server. Each move assigns a new name, so that late messages with the old name
-            cannot affect the session.
+        wire: Name of the session on its server. Each move to another server assigns a new name, so that late messages
+            with the old name cannot affect the session.
         link: Server of the session; ``None`` until its first cell is sent.
         boot: The server's boot id at the session's start. If the server later has another boot id, it was restarted.
-        opened: Whether a cell has run on that server.
-        moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if none
-            was lost.
+        opened: Whether a cell has run on the server ``link``.
+        moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if no
+            session was lost.
         current: The cell in progress; ``None`` if there is none.
         waiting: The cells queued behind ``current``.
     """

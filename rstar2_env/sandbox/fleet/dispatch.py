@@ -280,7 +280,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down, and queue the calls ``left``, which it may have accepted, for it with the same ids."""
+        """Mark a server as down, and queue for it, under the same ids, the calls ``left`` that it may have accepted."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -349,7 +349,7 @@ class Dispatcher:
             self._loop.call_later(_SWEEP_S, self._swept)
 
     def _swept(self) -> None:
-        """Handle calls that waited too long for a server that is down: move them elsewhere, or report them as lost."""
+        """Handle calls that waited too long for a server that is down: move them to another server, or lose them."""
         self._sweeping = False
         horizon = self._loop.time() - self._options.reconnect_timeout_s
         any_up = self.servers.any_up
@@ -382,7 +382,7 @@ class Dispatcher:
             self._queue_up(following)
 
     def _lose(self, call: FleetCall, why: str) -> None:
-        """Give a call that was lost through no fault of its program an ``unavailable`` outcome; drop its session."""
+        """Give a lost call an ``unavailable`` outcome, since its program is not at fault; drop the call's session."""
         if call.home is not None:
             self.homes.reset(call.home)
         call.lose(why)

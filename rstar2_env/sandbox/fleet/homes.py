@@ -1,7 +1,7 @@
 """``Homes``: assigns each session to a server, and runs the session's cells (its calls) there one after the other.
 
-A session stays on its server. If the server is lost, a new session starts on another server, and the outcome of its
-first cell reports this. Not covered: how calls are sent (``dispatch``).
+A session stays on its server. If the server is lost, a new session starts on another server, and the outcome of the
+new session's first cell reports the loss. Not covered: how calls are sent (``dispatch``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Homes:
         return True
 
     def leave(self, call: FleetCall) -> FleetCall | None:
-        """Remove a call that has its outcome from its session; return the session's next call, if there is one."""
+        """Remove a finished call from its session; return the session's next call, if there is one."""
         home = call.home
         if home is None or home.current is not call:
             return None
@@ -73,7 +73,7 @@ class Homes:
         home.boot = link.boot
 
     def unsettle(self, home: Home) -> None:
-        """Free a session from its server if no call of it has run there, so that any server can run the first one."""
+        """Free a session from its server if none of its calls has run there, so that any server can run the first."""
         if not home.opened:
             self._put(home, None)
 
@@ -85,7 +85,7 @@ class Homes:
         home.opened, home.wire = False, self._name()
 
     def reset(self, home: Home) -> None:
-        """Drop a session after an outcome reported its loss; its next call starts a new session."""
+        """Drop a session whose loss an outcome has reported; the next call under its name starts a new session."""
         if home.link is not None and not home.link.gone:
             self._end(home.link, home.wire)
         self.move(home, "")

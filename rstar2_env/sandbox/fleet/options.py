@@ -1,4 +1,4 @@
-"""Options that all clients of several sandbox servers share, however they find their servers."""
+"""Options that the providers with several sandbox servers, ``remote`` and ``ray``, share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.sandbox.options import ProviderOptions
 
 @dataclass(frozen=True)
 class FleetOptions(ProviderOptions):
-    """Options that the providers ``remote`` and ``ray`` share.
+    """Base class of the options of ``remote`` and ``ray``.
 
     Attributes:
         batch: Largest number of calls in one request.

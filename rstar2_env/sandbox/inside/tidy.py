@@ -37,9 +37,9 @@ def removal(path: str) -> Iterator[None]:
 
 
 def _remove(top: int, name: str, number: int) -> Generator[None, None, int]:
-    """Remove a file, or a folder after moving its subfolders to the top.
+    """Remove the file or folder ``name`` in the folder ``top``; move its subfolders to ``top`` first.
 
-    Moved subfolders get the names ``.to-be-removed-N``, with N above ``number``; returns the last N.
+    Moved subfolders get the names ``.to-be-removed-N``, with N above ``number``. The generator returns the last N.
     """
     yield
     with contextlib.suppress(OSError):

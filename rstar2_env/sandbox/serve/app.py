@@ -5,7 +5,7 @@
     POST /v1/sessions/end   end a session
     GET  /capabilities      provider, isolation, number of concurrent programs, largest limits
     GET  /metrics           metrics in the text format of Prometheus
-    GET  /healthz           200 while it accepts calls, 503 while it stops; requires no token
+    GET  /healthz           200 while the server accepts calls, 503 while it stops; requires no token
     and the requests of code-judge (``code_judge``)
 
 Covered: how requests are parsed, validated and routed. Not covered: the queue, and how calls run (``service``).

@@ -1,4 +1,4 @@
-"""Reads the body of a request within limits on bytes and JSON values, so that large bodies do not delay others.
+"""Reads the body of a request within limits on bytes and JSON values, so that large bodies do not delay other requests.
 
 A JSON parser blocks the event loop until it has parsed the whole body, which can contain millions of tiny values.
 Therefore the values are counted first, in short steps between which other requests run, and a body with too many values

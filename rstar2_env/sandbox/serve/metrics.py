@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """Content type of the metrics page."""
 BUCKETS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Upper bounds of the histograms, in seconds."""
+"""Upper bounds of the histograms' buckets, in seconds."""
 _NAMESPACE = "rstar2_sandbox"
 
 

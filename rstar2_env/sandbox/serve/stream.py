@@ -59,7 +59,7 @@ class OutcomeStream(Response):
         self._changed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer; if the client disconnects, stop and release its calls."""
+        """Send the answer; if the client disconnects, stop, and no longer wait for its calls."""
         departure = asyncio.create_task(self._watch(receive))
         beat = asyncio.create_task(self._beat())
         try:

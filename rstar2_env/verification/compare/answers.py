@@ -289,7 +289,7 @@ class Comparer:
         return kept
 
     def _sets(self, gold: Node, answer: Node) -> bool | None:
-        """Compare as sets of real numbers; return ``None`` unless gold or answer can only be read as a set."""
+        """Compare two answers as sets of real numbers; return ``None`` unless one of them can only be read as a set."""
         one, other = relations.read_set(gold), relations.read_set(answer)
         if one is None and other is None:
             return None
@@ -315,7 +315,7 @@ def _is_comparison(node: Node) -> bool:
 
 
 def _is_half_open(node: Node) -> bool:
-    """Whether a node is an interval with one open and one closed end, which a list without brackets cannot mean."""
+    """Whether a node is an interval with one open and one closed end; a list without brackets never equals it."""
     return isinstance(node, BracketGroup) and (node.open, node.close) in (("(", "]"), ("[", ")"))
 
 
@@ -337,12 +337,12 @@ def _is_function_of(one: Node, other: Node) -> bool:
 
 
 def _has_grid(node: Node) -> bool:
-    """Whether a node contains a matrix with several rows and columns; a tuple of its entries is not equal to it."""
+    """Whether a node contains a matrix with several rows and columns, which never equals a tuple of its entries."""
     return any(isinstance(part, Matrix) and len(part.rows) > 1 < len(part.rows[0]) for part in walk(node))
 
 
 def _elements(items: list[Item]) -> list[Item]:
-    """Return the items; if the only item is a set, its elements."""
+    """Return the items; if the only item is a set, the elements of this set."""
     if len(items) == 1 and isinstance(items[0].value, BracketGroup) and is_braced(items[0].value):
         return _expand([Item(None, element) for element in items[0].value.items])
     return items
@@ -356,7 +356,7 @@ def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
 
 
 def _without_constant(node: Node) -> Node | None:
-    """Return a sum without its constant of integration ``+ C``; ``None`` if it has none.
+    """Return a sum without its constant of integration ``+ C``; ``None`` if there is no such constant.
 
     Only ``C`` next to variables in lower case is such a constant: ``a + c`` and ``A + C`` are sums of variables.
     """

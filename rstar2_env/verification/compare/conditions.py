@@ -95,7 +95,7 @@ def _stated(gold: Node, question: str) -> tuple[Node, ...]:
 
 
 def _restricted(remarks: Iterable[str]) -> frozenset[str]:
-    """Return the variables that remarks restrict; naming a variable's set of numbers (``k in Z``) does not count."""
+    """Return the variables that remarks restrict; a remark that only names a set of numbers (``k in Z``) does not."""
     found = [part for text in remarks for part in relations_of(text) or () if not is_number_set(part)]
     return frozenset().union(*map(symbols, found))
 
@@ -225,7 +225,7 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: 
     """Return whether a condition certainly holds on a domain, at all points where the gold answer has a value.
 
     Args:
-        domain: The values of the variable of the condition.
+        domain: The values that the condition's variable may have.
         condition: The condition.
         values: The values of the gold answer.
         exact: Whether the condition must hold at isolated points too.
@@ -316,7 +316,7 @@ def _is_set(node: Node, kinds: Iterable[str]) -> bool:
 
 
 def is_number_set(node: Node) -> bool:
-    """Return whether a node only names the set of numbers of a variable: ``k in Z``."""
+    """Return whether a node only states which set of numbers contains a variable: ``k in Z``."""
     return _is_set(node, "ZNQRC")
 
 
@@ -365,7 +365,7 @@ _SAID = (
     re.compile(rf"\b{_KIND}\s+{_LETTERS}"),
     re.compile(rf"{_LETTERS}\s+(?:is|are|be|denotes?)\s+(?:(?:an?|any|all|both)\s+)*{_KIND}\b"),
 )
-"""Pattern of a condition in the words of a question: "a positive integer n", "x and y are nonzero"."""
+"""Patterns of a condition that a question states in words: "a positive integer n", "x and y are nonzero"."""
 
 _DOMAIN = re.compile(
     r"(?<![\\a-zA-Z])(?P<name>[a-zA-Z])(?:\([a-z]\))?"

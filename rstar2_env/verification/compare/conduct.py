@@ -9,9 +9,9 @@ An answer that equals the gold answer is also compared by value with every formu
 formula, the form of the gold answer shows how much work was required. If the gold answer is simpler than the formula,
 the answer's cost (``tidy``) must be nearer to the cost of the gold answer than to that of the formula. If the gold
 answer is in another form (expanded, factored, rationalised), the answer's shape must be nearer to the shape of the gold
-answer, after parts that do not change the value are removed. A solved inequality never counts as copied from an
-unsolved one; an inequality counts as copied if it keeps an absolute value from an inequality of the question. Not
-covered: formulas that the question describes in words.
+answer than to that of the formula, after parts that do not change the value are removed. A solved inequality never
+counts as copied from an unsolved one; an inequality counts as copied if it keeps an absolute value from an inequality
+of the question. Not covered: formulas that the question describes in words.
 """
 
 from __future__ import annotations
@@ -224,13 +224,13 @@ def _quotients(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _undivided(golds: Sequence[Node], answer: Node) -> bool:
-    """Whether an answer has a fraction that is not in lowest terms and differs in value from every gold fraction."""
+    """Whether a fraction of the answer is not in lowest terms and equals none of the gold answer's fractions."""
     stated = {Fraction(*terms) for gold in golds for terms in _quotients(gold)}
     return any(gcd(*terms) > 1 and Fraction(*terms) not in stated for terms in _quotients(answer))
 
 
 def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str | None:
-    """Return the kind of uncomputed work, outside ``allowed``, in a constant answer to a constant gold, or ``None``."""
+    """Return a kind of uncomputed work, not in ``allowed``, in a constant answer to a constant gold; else ``None``."""
     if "arithmetic" not in allowed and _undivided(golds, answer):
         return "division"
     if is_literal(answer):

@@ -253,7 +253,7 @@ def _compare(left: ball.Value, right: ball.Value, prec: int) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
-    """Return precisions, in bits, at which very small terms (``10^{-200}``) are visible; empty if there are none."""
+    """Return precisions, in bits, at which very small terms (``10^{-200}``) are visible; empty without such terms."""
     bits = 0
     for part in (*walk(gold), *walk(answer)):
         if isinstance(part, Apply) and part.op in ("pow", "exp") and not symbols(part):
@@ -322,7 +322,7 @@ _STEPS = (Fraction(1, 7), Fraction(-1, 7))
 
 
 def chance_of(gold: Node, answer: Node) -> random.Random:
-    """Return a random generator seeded by both trees, so that verdicts repeat and no answer can be fitted to it."""
+    """Return a random generator seeded by both trees: verdicts repeat, and no answer can be fitted to the points."""
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
 
 

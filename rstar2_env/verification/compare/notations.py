@@ -54,7 +54,7 @@ def same_notation(gold: str, answer: str) -> bool | None:
 
 
 def _comparison(text: str) -> tuple[str, str] | None:
-    """Return the greater and the smaller name of a comparison, "" for one not named; ``None`` for other texts."""
+    """Return the greater and the smaller name of a comparison, with "" for a missing name; ``None`` for other texts."""
     plain = text.replace("\\gt", ">").replace("\\lt", "<").lower().strip(" .$")
     match = _COMPARED.fullmatch(" ".join(_DRESS.sub(" ", plain).split()))
     if match is None or (match["sign"] and not _WORD.search(match[0])):
@@ -65,7 +65,7 @@ def _comparison(text: str) -> tuple[str, str] | None:
 
 
 def _in_words(text: str) -> bool:
-    """Whether all connectives of a text are words; then it may be a list, such as "A and B"."""
+    """Whether all connectives of a text are words; the text may then be a list, such as "A and B"."""
     return not any(token in _CONNECTIVES and not token.isalpha() for token in _TOKEN.findall(text))
 
 

@@ -81,14 +81,14 @@ def _solved_for(gold: Relation, name: str, value: Node) -> bool:
 
 
 def linear_steps(node: Node, name: str) -> list[Node] | None:
-    """Return an expression at 0, 1 and 2 in place of a variable; ``None`` if it is not linear in the variable."""
+    """Return an expression with 0, 1 and 2 in place of a variable; ``None`` if it is not linear in the variable."""
     at = [replace_symbols(node, {name: Num(Fraction(point))}) for point in range(3)]
     bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
     return at if same_expression(bend, ZERO, Rules()) is True else None
 
 
 def _oriented(node: Relation) -> tuple[str, Node] | None:
-    """Return a relation as an operator and an expression compared with zero; ``None`` for other relations."""
+    """Return ``a < b`` as ``<`` and ``a - b``, to compare with zero; ``None`` for chains and other operators."""
     node = _upward(node)
     if len(node.sides) != 2 or node.ops[0] not in ("=", "!=", "<", "<="):
         return None
@@ -270,7 +270,7 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
 
 
 def _solution(node: Node) -> RealSet | None:
-    """Return the set of the one value that ``x = 5`` states; ``None`` for other nodes."""
+    """Return the set that contains only 5 for the node ``x = 5``; ``None`` for other nodes."""
     match node:
         case Relation(ops=("=",), sides=(label, value)) if is_label(label):
             return RealSet((Piece(value, value, True, True),), key(label))
@@ -279,7 +279,7 @@ def _solution(node: Node) -> RealSet | None:
 
 
 def intersection(*unions: tuple[Piece, ...] | None) -> tuple[Piece, ...] | None:
-    """Return the intersection of unions of intervals; ``None`` if one is ``None``, or the order of ends is unknown."""
+    """Return the intersection of unions of intervals; ``None`` if a union is ``None``, or ends cannot be ordered."""
     pieces: tuple[Piece, ...] = EVERYTHING
     for union in unions:
         if union is None:
@@ -292,7 +292,7 @@ def intersection(*unions: tuple[Piece, ...] | None) -> tuple[Piece, ...] | None:
 
 
 def _meet(left: Piece, right: Piece) -> tuple[Piece, ...] | None:
-    """Return the intersection of two pieces, one piece or none; ``None`` if the order of their ends is unknown."""
+    """Return the intersection of two pieces, () if it is empty; ``None`` if the order of their ends is unknown."""
     low = _inner_end((left.low, left.low_closed), (right.low, right.low_closed), MINUS_INFINITY)
     high = _inner_end((left.high, left.high_closed), (right.high, right.high_closed), INFINITY)
     if low is None or high is None:

@@ -26,9 +26,9 @@ _FUNCTIONS = {
     **{"ln": "log", "abs": "Abs", "fact": "factorial", "fact2": "factorial2", "binom": "binomial", "ceil": "ceiling"},
     **{"add": "Add", "mixed": "Add", "mul": "Mul", "pow": "Pow", "root": "root", "log": "log", "deg": "rad"},
 }
-"""The name of each operation in SymPy."""
+"""SymPy's name of each operation."""
 _CONSTANTS = {"pi": "pi", "e": "E", "i": "I", "oo": "oo"}
-"""The name of each constant in SymPy."""
+"""SymPy's name of each constant."""
 
 
 class _UnknownError(Exception):

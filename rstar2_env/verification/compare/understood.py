@@ -128,7 +128,7 @@ def _letters(label: str) -> frozenset[str]:
 
 
 def _labels(answer: Node) -> Iterator[str]:
-    """Yield the words before the last side of each relation, and the word that a side spells: ``no`` for n * o."""
+    """Yield the words before the last side of each relation, and words that its sides spell: ``no`` for n * o."""
     for part in walk(answer):
         if isinstance(part, Relation):
             for inner in (inner for side in part.sides[:-1] for inner in walk(side)):
@@ -144,7 +144,7 @@ def _spelled(node: Node) -> str:
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
-    """Whether a sign such as ``'`` is a unit (feet): the gold has a unit of its dimension, or a known word names it."""
+    """Whether a sign such as ``'`` (feet) is a unit: the gold has a unit like it, or a known word names the unit."""
     unit = read_unit(sign)
     golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):

@@ -34,7 +34,7 @@ _OPENING = re.compile(
     r"|^[ \t]*(?P<percent>%)(?P<hidden>[ \t$]*\\(?:boxed|fbox))?[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern of the start of a box, of a tool tag or ``<!--``, of a whole fenced program or output, or of a ``%`` line."""
+"""Pattern of any of: the opening of a box; a tool tag; ``<!--``; a whole fenced program or output; a ``%`` comment."""
 _ENDS = {
     "tool_call": re.compile("</tool_call>", re.IGNORECASE),
     "tool_response": re.compile("</tool_response>", re.IGNORECASE),

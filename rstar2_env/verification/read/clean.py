@@ -49,7 +49,7 @@ _SEPARATED = re.compile(r"(?<![\d.,'_])\d{1,3}(?:(?: \d{3})+|(?:'\d{3})+|(?:_\d{
 """Pattern of a number whose thousands are separated by spaces, apostrophes or underscores."""
 _IN_DOLLARS = re.compile(r"\s*\$([^$]+)(?<!\\)\$\s*")
 _MAX_TWICE = 120
-"""Length of the longest text that may give a number twice, in characters."""
+"""Length of the longest text, in characters, that is searched for a number given twice (see ``_once``)."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REASONS = names.LISTS["reasons"]
 """Words that may occur in a remark that gives a reason, after an answer."""
@@ -157,7 +157,7 @@ def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
 def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
     """Return the rows of ``spellings.txt`` in two lists: for layouts, and for formulas.
 
-    A row has texts of which one must occur, a pattern, and its replacement.
+    A row applies to a text that contains one of the row's strings; it has a pattern and the replacement.
     """
     named: dict[str, str] = {}
     parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []

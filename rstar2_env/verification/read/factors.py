@@ -406,7 +406,7 @@ _READERS: dict[str, Callable[[Factors, str], Node]] = {
     **{"let": Factors._letter, "accent": Factors._accented, "fn": Factors._function, "cmd": Factors._command},
     **{"big": Factors._big, "minmax": Factors._min_max},
 }
-"""The method that reads an atom after its first token, by the kind of that token; its argument is the token's text."""
+"""Method that reads an atom, by the kind of the atom's first token; called with the text of that token."""
 
 
 def _as_number(token: Token) -> Num:

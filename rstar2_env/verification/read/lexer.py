@@ -315,7 +315,7 @@ class Cursor:
         return self.tokens[self.at + ahead]
 
     def is_next(self, kind: str, *texts: str, ahead: int = 0) -> bool:
-        """Return whether a token is of a kind, and is one of ``texts`` if any are given.
+        """Return whether a token is of the kind ``kind`` and, if ``texts`` are given, has one of them.
 
         Args:
             kind: The kind of token.

@@ -149,7 +149,7 @@ class Reader(Factors):
     def _starts_condition(self, text: str) -> bool:
         """Whether ``text``, the next words, begins a condition such as "where k is an integer".
 
-        After the beginning of the answer, "any" and "integer" also begin a condition.
+        "any" and "integer" also begin a condition, except at the beginning of the answer.
         """
         # At the beginning, "given expression equals 5" is a label.
         starts = names.CONDITION_STARTS | {"any", "integer"} if self.at else names.CONDITION_STARTS - {"given"}
@@ -221,7 +221,7 @@ class Reader(Factors):
         return Words(label)
 
     def _counted(self, word: str) -> Node | None:
-        """Read the number after one word that names what is counted ("dola 18"), if only a unit follows the number."""
+        """Read the number after a word for the counted objects ("dola 18"), if only a unit follows the number."""
         if self.peek().kind not in ("num", "money") or " " in word:
             return None
         start, value = self.at, self.ratio()

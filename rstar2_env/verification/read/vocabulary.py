@@ -36,9 +36,9 @@ _OF_PERCENT = re.compile(
     r"(?<!\d )per ?cent(?:age)?(?: of)?(?: the)? (?:(?:did|do|does|will) [^.?!]*(?<! or) (?=[a-z]+\?))?"
     r"([a-z]+)\b(?! or\b)"
 )
-"""Pattern of the noun after "percent" or "percentage" ("percentage increase"), but not of "percent increase or …"."""
+"""Pattern of the noun after "percent" or "percentage" ("percentage increase"), unless "or" follows the noun."""
 _ASKED = re.compile(r"\bhow many (?:[a-z-]+ ){0,2}?([a-z]+(?<!s)s)\b")
-"""Pattern of the plural after "how many"; the word counts as known even if it is one of the ``OPERATORS``."""
+"""Pattern of the plural noun after "how many"; this noun counts as known even if it is one of the ``OPERATORS``."""
 _PREPOSITIONS = word_set("a as at in")
 """Prepositions and articles that are also symbols of units."""
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
@@ -48,7 +48,7 @@ _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 @lru_cache(maxsize=256)
 def known_words(gold: str, question: str | None) -> frozenset[str]:
-    """Return words of the gold answer and the question to accept next to a number, in lower case and singular."""
+    """Return the words of gold answer and question that are accepted next to a number, in lower case and singular."""
     words = {*_WORD.findall(gold.lower())} - DENIALS | {*_WORD.findall((question or "").lower())} - OPERATORS
     return frozenset((*map(singular, words), *_ASKED.findall((question or "").lower())))
 

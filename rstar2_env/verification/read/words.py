@@ -31,7 +31,7 @@ _NUMBER_WORDS = {
 
 
 def _numbers(file: str) -> dict[str, int]:
-    """Return the numbers in a file by name; each line of the file has a number and its names."""
+    """Return the number for each name in a file; each line of the file has a number and its names."""
     return {name: int(number) for number, *names in map(str.split, table(file)) for name in names}
 
 
@@ -63,7 +63,7 @@ SCALES = _numbers("scales.txt")
 
 _MONTHS = "january february march april may june july august september october november december"
 _CUT = re.compile(r"([a-z]{3})([a-z])([a-z]*)"), r"\1(?:\2(?:\3)?)?"
-"""Pattern and replacement that turn a name into a pattern of the name and its short forms ("Sep", "Sept")."""
+"""Pattern and replacement that turn a name, "september", into a pattern that also matches "sep" and "sept"."""
 _MONTH = "(?P<name>" + re.sub(*_CUT, _MONTHS).replace(" ", "|") + r")\.?"
 _DAYS = "sunday monday tuesday wednesday thursday friday saturday"
 _DATE = re.compile(

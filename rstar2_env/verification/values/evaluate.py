@@ -112,7 +112,7 @@ class Evaluator:
                 raise ball.UnsupportedError(type(node).__name__)
 
     def whole(self, node: Node, limit: int = MAX_FACTORIAL, *, least: int | None = None) -> int:
-        """Return the value of a tree that is an integer of absolute value at most ``limit``.
+        """Return the value of a tree, which must be an integer of absolute value at most ``limit``.
 
         Raises:
             UndefinedError: The value is not an integer, or is below ``least``.
@@ -298,7 +298,7 @@ def _holds(calc: Evaluator, condition: Node) -> bool:
 
 
 _COMPARISONS = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
-"""The orders of two values, as ``_order`` returns them, for which a relation holds."""
+"""For each relation, the results of ``_order`` with which it holds."""
 
 
 def _order(calc: Evaluator, left: Value, right: Value) -> int:

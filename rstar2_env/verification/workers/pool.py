@@ -1,10 +1,10 @@
 """``WorkerPool``: the worker processes for verification; each process of the user's program has its own pool.
 
-Workers start when there is work for them, at most one for each processor, and end with the process. Each worker has its
-own thread, which starts it, sends it requests and replaces it; callers in any thread or event loop only wait for a
-future. A request that takes longer than ``QUICK_S`` moves to a second queue, which has separate workers; a request that
-was slow before starts in the second queue. So a hostile text delays other texts by at most ``QUICK_S``. A forked child
-starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
+Workers start when there is work for them, at most one for each processor, and end with the user's program. Each worker
+has its own thread, which starts it, sends it requests and replaces it; callers in any thread or event loop only wait
+for a future. A request that takes longer than ``QUICK_S`` moves to a second queue, which has half as many additional
+workers; a request that was slow before starts in the second queue. So a hostile text delays other texts by at most
+``QUICK_S``. A forked child starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Lane:
 
 
 class WorkerPool:
-    """Worker processes for two queues: one of all requests, one of slow requests.
+    """Worker processes for two queues: one for new requests, one for requests that are known to be slow.
 
     Args:
         workers: Maximum number of processes for the first queue; ``None`` means one for each processor. The second

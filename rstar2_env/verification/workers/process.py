@@ -22,7 +22,7 @@ from typing import Any
 from rstar2_env.verification.workers.wire import HEADER, WireError, body_length, decode, encode
 
 START_S = 60.0
-"""Seconds that a new worker may take to start, and to load SymPy on first use."""
+"""Seconds that a new worker may take to start, and again to load a large library on first use."""
 
 STARVED_FACTOR = 4.0
 """Longest wall-clock time of a request as a multiple of its deadline: on a busy machine, the deadline counts CPU time.

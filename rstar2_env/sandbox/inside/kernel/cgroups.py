@@ -258,7 +258,7 @@ def folder_of_version_1(names: str, path: str) -> str:
 
 
 def _sweep(folder: str) -> None:
-    """Remove the groups of wardens that were killed, recognized by their free locks."""
+    """Remove the groups that killed wardens left; the lock of such a group is free."""
     for name in os.listdir(folder):
         stale = os.path.join(folder, name)
         if not name.startswith(_PREFIX) or not os.path.isdir(stale):
@@ -272,7 +272,7 @@ def _sweep(folder: str) -> None:
 
 
 def _make_locked(folder: str) -> int:
-    """Create and lock a folder; try again if another warden removes it before it is locked. Return its descriptor."""
+    """Create and lock a folder, and return the lock's descriptor; try again if another warden removes the folder."""
     for _ in range(10):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)

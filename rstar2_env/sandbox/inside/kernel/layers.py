@@ -245,7 +245,7 @@ def _find_namespaces(plan: IsolationPlan, missing: dict[str, str]) -> None:
 
 
 def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) -> None:
-    """Record in ``plan`` the first id of separate users for programs, or in ``missing`` why they cannot be used."""
+    """Record in ``plan`` the first of the user ids for programs, or in ``missing`` why there are no such ids."""
     if "users" in missing:
         return
     try:

@@ -125,7 +125,7 @@ def inert() -> Iterator[None]:
 
 
 def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
-    """Make the kernel send a signal to this process when the thread that started it ends."""
+    """Make the kernel send a signal to this process when the thread that created this process ends."""
     prctl(PR_SET_PDEATHSIG, int(sent))
 
 
@@ -302,8 +302,8 @@ def _as_c(argument: int | str | ctypes.Array[Any] | ctypes.Structure | None) -> 
 def plain_fork() -> Callable[[], int]:
     """Return the ``fork`` of the C library, which skips Python's steps after a fork (reseeding, new locks, and others).
 
-    A process with one thread does not need these steps, and they would write to about 250 pages of memory in each
-    child, which copies them.
+    A process with one thread does not need these steps, and they would write to, and so copy, about 250 pages of memory
+    in each child.
 
     Returns:
         The C library's ``fork``, whose result is negative if it fails (see ``failure``), or ``os.fork`` if this process

@@ -1,8 +1,8 @@
 """Finds the files of the installed packages that a program may import, and the folders to hide from it.
 
-Covered: packages by pip name, with their installed requirements; the folders of packages to hide. Not covered: packages
-in a source checkout (an editable installation has no files to show), and folders that several packages share, which
-programs see completely.
+Covered: packages by pip name, with their installed requirements; the folders to hide. Not covered: packages in a source
+checkout (an editable installation has no files to show), and folders that several packages share, which programs see
+completely.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EVERYTHING = "*"
 """Value of the option ``packages`` that allows all installed packages."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOLDERS = ("site-packages", "dist-packages", "ensurepip/_bundled")
-"""Folders of packages within a folder of the standard library; ``ensurepip/_bundled`` contains the wheel of pip."""
+"""Folders that contain packages, below the standard library; ``ensurepip/_bundled`` contains the wheel of pip."""
 _LIBRARIES = ("/usr/lib/python3*", "/usr/local/lib/python3*")
 _ARCHIVES = "/usr/share/python-wheels"
 """Folder in which Debian stores the wheel of pip, instead of ``ensurepip/_bundled``."""

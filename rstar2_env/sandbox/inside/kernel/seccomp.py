@@ -140,7 +140,7 @@ def build_refusing(machine: str, only: Sequence[str]) -> list[Instruction]:
 
 
 def _connected_pairs() -> list[Instruction]:
-    """Allow ``socketpair`` only for connected Unix sockets, since other types could send to any socket with a path."""
+    """Build instructions that allow only connected pairs of Unix sockets; others could send to other sockets."""
     return [
         (_LOAD, 0, 0, _AT_FIRST),
         (_JUMP_EQUAL, 1, 0, commands.AF_UNIX),
@@ -155,7 +155,7 @@ def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
 
 
 def _checked_architecture(machine: str) -> list[Instruction]:
-    """End the process if a call uses the numbers of another architecture; otherwise load the number of the call."""
+    """Build instructions that end a process if it uses another architecture's numbers, else load the call number."""
     return [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
@@ -231,7 +231,7 @@ def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
 
 
 def _refuse_values(argument: int, values: Iterable[int], action: int = _REFUSE, but: int = 0) -> list[Instruction]:
-    """Refuse a call (return ``action``) if an argument's lower 32 bits are in ``values``.
+    """Build instructions that refuse a call (return ``action``) if an argument's lower 32 bits are in ``values``.
 
     Args:
         argument: Offset of the argument in the data of the call, such as ``_AT_FIRST``.
@@ -244,7 +244,7 @@ def _refuse_values(argument: int, values: Iterable[int], action: int = _REFUSE, 
 
 
 def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
-    """Allow a call if an argument's lower 32 bits are in ``values``.
+    """Build instructions that allow a call if an argument's lower 32 bits are in ``values``.
 
     Args:
         argument: Offset of the argument in the data of the call, such as ``_AT_FIRST``.

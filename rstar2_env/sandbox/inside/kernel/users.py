@@ -1,4 +1,4 @@
-"""Chooses the users that programs run as: free user ids, user namespaces, and the kernel's limit on their processes.
+"""Chooses the users that programs run as: free user ids, user namespaces, and the kernel's limit on a user's processes.
 
 Covered: separate users for programs if this process is root, also in a container, where root needs a user namespace to
 have the necessary rights; and a trial of the limit on processes. Not covered: the change of a child's user
@@ -56,8 +56,8 @@ def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0)
     """Create and enter a user namespace, with a block of mapped user ids or with a single id.
 
     Args:
-        users_from: First id of a block of users that keep their ids in the new namespace, in which this process is
-            root; 0 for no block. Requires the right to change to any user.
+        users_from: First of a block of user ids that are the same in the new namespace; this process becomes its root.
+            0 for no block. A block requires the right to change to any user.
         inside: Id of this process's user and group in the new namespace; not used with a block of ids.
         also: Clone flags of more namespaces that belong to the new user namespace; not used with a block of ids.
 

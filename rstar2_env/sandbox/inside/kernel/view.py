@@ -44,7 +44,8 @@ class FileView:
         binds: Bind mounts: pairs of a path on this machine and its path in the private root.
         covered: Paths in the private root that are replaced by empty folders.
         copies: Files to copy: pairs of a path on this machine and its path in the private root.
-        links: Target of each link to create in the only folder of ``site_dirs``, by the link's name.
+        links: Without a mount namespace: links to packages, which are created in the only folder of ``site_dirs``; the
+            target of each link, by the link's name.
         root_folders: Names of folders in ``/tmp``; the root folder gets a link of the same name to each of them.
     """
 
@@ -67,7 +68,7 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
         site_dirs: Folders of installed packages, real paths.
         readable: Additional paths that programs can read.
         named: The packages to show; ``None`` shows all.
-        scratch: The folder of the warden, for links to the packages.
+        scratch: The warden's folder, in which the folder of links to packages is created.
     """
     prefix = os.path.realpath(sys.base_prefix)
     system = [prefix, *_SYSTEM, *(f"/etc/{name}" for name in _ETC)]

@@ -25,7 +25,7 @@ from ..zygote.watch import descendants
 from . import layers
 
 Begin = Callable[[Callable[[], bool]], object]
-"""Function that replaces its process by the program. It gets a function that returns whether the parent has ended."""
+"""Function that replaces the calling process by the program. Its argument returns whether the parent has ended."""
 
 _GRACE_S = 1.5
 """Seconds within which the program must end after SIGTERM; the keeper's caller kills the keeper after two seconds."""

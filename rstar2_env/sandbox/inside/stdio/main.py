@@ -24,7 +24,7 @@ from . import keeper, layers
 
 
 def main() -> None:
-    """Run the command of the command line under limits; without a command, print the working layers as JSON."""
+    """Run the given command under limits; without a command, print the working layers as JSON."""
     order, command = json.loads(sys.argv[2]), sys.argv[3:]
     if not command:
         print(json.dumps(layers.find(order["without"]).record()))

@@ -63,8 +63,8 @@ class Backlog:
         """Remove and return the first call for which a process is ready: its session's process, or a waiting child.
 
         Args:
-            take: Takes a parent and a size in bytes; returns a waiting child of that parent whose file system has that
-                size, or ``None``.
+            take: Called with a parent and a size in bytes; returns a waiting child of that parent whose file system has
+                that size, or ``None``.
         """
         for call in self.heads():
             child = call.session.child if call.session is not None else None

@@ -119,8 +119,8 @@ class Child:
     Args:
         number: Number that identifies the child in orders and replies.
         slot: Slot whose user, control group and working folder the child uses.
-        file_bytes: Size of its private file system in bytes.
-        parent: Process from which it is forked.
+        file_bytes: Size of the child's private file system in bytes.
+        parent: Process from which the child is forked.
     """
 
     def __init__(self, number: int, slot: ChildSlot, file_bytes: int, parent: Parent) -> None:

@@ -1,8 +1,8 @@
 """Lowers the priority of long-running programs, and extends their deadlines by the time that they waited for a core.
 
 A program that has run for ``AFTER_S`` gets a lower CPU weight and no longer counts towards the limit ``workers``, so
-that the next call starts. The time during which it was ready to run but had no core, as reported by the kernel, is
-added to its wall-clock limit, up to a total of ``MOST`` times the limit.
+that the next call starts. The time during which it was ready to run but had no core, as reported by the kernel, extends
+its deadline, to at most ``MOST`` times its wall-clock limit.
 
 Covered: when and how many programs are deprioritized, and the deadline of every call outside a session. Not covered:
 how weights are lowered (the zygote's ``priority``), and cells, the calls of a session (``cells``). A cell's process
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 AFTER_S = 0.25
 """Run time in seconds after which a program is deprioritized."""
 MOST = 4
-"""Factor by which the wall-clock limit of a program can be extended at most."""
+"""Longest run time of a deprioritized program, as a multiple of its wall-clock limit."""
 _STEP_S = 0.02
 """Shortest time, in seconds, until a program whose deadline was extended is checked again."""
 

@@ -317,7 +317,7 @@ class WardenSupervisor:
             self._pool.release(child)
 
     def _on_parent_settled(self, parent: Parent) -> None:
-        """Dispatch calls after a parent became ready; if it could not be started, first move its calls elsewhere."""
+        """Dispatch calls after a parent became ready; if it failed to start, first move its calls to another parent."""
         if not parent.ready:
             self._queue.move(parent, self.parents.first)
         self._dispatch()

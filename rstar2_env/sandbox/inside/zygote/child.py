@@ -96,7 +96,7 @@ def _serve(isolation: Isolation) -> int:
 
 
 def occupy_fixed_numbers() -> None:
-    """In the parent process, occupy the fixed numbers of a child's descriptors, so that no new descriptor gets one."""
+    """In the parent process, occupy the fixed numbers of a child's descriptors, so that no new descriptor gets them."""
     while (null := os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)) <= STDIN_FD:
         pass
     os.close(null)

@@ -16,7 +16,7 @@ import time
 from .watch import descendants
 
 LEVEL = 6
-"""Nice value of a lowered process tree, relative to its zygote; its weight is about a quarter of that of its peers."""
+"""Nice value of a lowered process tree, relative to its zygote: about a quarter of the normal CPU weight."""
 _HIGHEST = 19
 """Highest nice value of Linux."""
 _MOST_SWEEPS = 8

@@ -30,7 +30,7 @@ _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
 class _Tree:
-    """One child, and the pausing process that is its pid 1 (0 without a pid namespace)."""
+    """One child (``main``), and the pausing process that is its pid 1 (``init``; 0 without a pid namespace)."""
 
     __slots__ = ("ended", "halt", "init", "killed", "lowered", "main", "number", "watch")
 

@@ -57,7 +57,7 @@ class Watch:
         self._nameless = _TreeSum(_nameless)
 
     def overdrawn(self, roots: list[int]) -> str | None:
-        """Return the name of the first limit that the tree below the processes ``roots`` exceeds; ``None`` if none."""
+        """Return the name of the first limit that the tree below the processes ``roots`` exceeds, or ``None``."""
         tree = descendants(roots) if self._memory or self._tasks or self._files or self._most_pipes else {}
         if self._tasks and sum(map(len, tree.values())) > self._tasks:
             return "processes"
@@ -88,7 +88,7 @@ class Watch:
 
 
 class _TreeSum:
-    """Sum of a resource over the processes of a tree. If a check cannot read all processes in time, the next continues.
+    """Sum of a resource over the processes of a tree. If a check runs out of time, the next check continues.
 
     Args:
         read: For a process id, returns a dict from the id of each object that the process uses (a pipe, a file, or the
@@ -100,7 +100,7 @@ class _TreeSum:
         self._found: dict[int, dict[int | str, int]] = {}
 
     def total(self, tree: Iterable[int]) -> int:
-        """Return the process tree's total use of the resource, over the processes that this pass has read so far."""
+        """Return the process tree's total use of the resource; processes that were not read yet are omitted."""
         until = time.monotonic() + _BUDGET_S
         missing = [pid for pid in tree if pid not in self._found]
         for at, pid in enumerate(missing):
