@@ -100,7 +100,7 @@ class Card:
 
     @property
     def baseline_text(self) -> str:
-        """The baseline without its explanation: the text before the first full stop or colon."""
+        """The text of ``baseline`` before its first full stop or colon, without the explanation."""
         return re.split(r":\s|\.(?:\s|$)", " ".join(self.baseline.split()), maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:

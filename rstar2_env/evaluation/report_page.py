@@ -1,4 +1,4 @@
-"""The frame of a report as one HTML file without network access or scripts, and the escaping of the report's texts.
+"""Makes a report one HTML file without network access or scripts (``document``), and escapes the report's texts.
 
 Any text of a report may be hostile: it can contain tags, entities, control characters. ``escaped`` shows it as text
 only.

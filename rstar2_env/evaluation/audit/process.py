@@ -38,7 +38,7 @@ class AuditCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditGrade:
-    """The result of one call.
+    """The result of grading one ``AuditCall``.
 
     Attributes:
         score: The grade as a number; ``None`` if the call did not return one.

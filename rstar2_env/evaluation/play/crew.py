@@ -28,7 +28,7 @@ TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
 
 
 class Tasks:
-    """An iterator of tasks that several threads share; each task is taken once."""
+    """Tasks that several threads share; each task is taken by one thread."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._tasks = iter(tasks)

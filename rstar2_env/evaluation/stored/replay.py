@@ -45,8 +45,8 @@ class Replayed:
     """The result of a replay.
 
     Attributes:
-        turns: Turns replayed.
-        turns_stored: Turns that the episode has.
+        turns: Number of replayed turns.
+        turns_stored: Number of turns of the stored episode.
         differences: Differences in the environment's answers, in order.
     """
 

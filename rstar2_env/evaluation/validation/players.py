@@ -89,7 +89,7 @@ def skilled(skill: float) -> ScriptedPlayer:
 
 
 def wrong(env: TextEnv, gold: str) -> str:
-    """Return a wrong answer: a changed ``gold`` if the environment compares with a gold answer, else ``({gold})+1``."""
+    """Return a wrong answer: a changed ``gold`` if the environment grades by a gold answer, else ``({gold})+1``."""
     one_answer = isinstance(getattr(playing(env), "grader", None), GoldGrader)
     return changed_answer(gold) if one_answer else f"({gold})+1"
 

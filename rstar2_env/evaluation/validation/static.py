@@ -1,7 +1,7 @@
 """Level 1, static: checks of an environment before an episode is played.
 
-OpenEnv's RFC 008 also checks an environment's image, its layers and its labels. These checks have no counterpart here,
-because the environment runs in this process.
+OpenEnv's RFC 008 also checks an environment's container image, and the image's layers and labels. These checks have no
+counterpart here, because the environment runs in this process.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
     """Return source whose function ``grade`` calls a TRL reward function with one completion, as a conversation.
 
-    Every column of the data set that the function takes holds the gold answer.
+    Every data-set column among the function's parameters holds the gold answer.
     """
     names = what["names"]
     columns = [name for name in names if name in _COLUMNS] or (list(_COLUMNS) if what["any"] else [])
