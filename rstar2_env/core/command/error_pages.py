@@ -1,7 +1,7 @@
 """Finds the section of docs/troubleshooting.md that explains an error.
 
-An exception class for one kind of mistake names its section itself; otherwise the section belongs to the part of the
-package that raised the error. Not covered: the message, which must be sufficient without the docs: it states what was
+An exception class for one kind of mistake names its section itself; otherwise the module that raised the
+error determines the section. Not covered: the message, which must be sufficient without the docs: it states what was
 expected and how to fix it.
 """
 

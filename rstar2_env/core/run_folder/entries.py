@@ -135,7 +135,7 @@ def entry_of(record: Any, step: int) -> EpisodeEntry:
 
     Args:
         record: The line, read as JSON.
-        step: The step of its file.
+        step: The step of the file that contains the line.
 
     Raises:
         RecordFormatError: A key is missing, or its value has the wrong form.

@@ -182,11 +182,11 @@ class Run:
         return list(groups.values())
 
     def held_out(self, step: int = 0) -> list[EpisodeEntry]:
-        """Return the episodes of the evaluation after a step, sorted by number; step 0 for ``rstar2 eval``."""
+        """Return the episodes of the evaluation after a step (0 for ``rstar2 eval``), sorted by episode number."""
         return sorted(self._entries("eval", step), key=_place)
 
     def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:
-        """Yield the episodes of an evaluation one at a time, in the order in which they ended."""
+        """Yield the episodes of the evaluation after a step, one at a time, in the order in which they ended."""
         return self._entries("eval", step)
 
     @property

@@ -174,7 +174,7 @@ class OpenSpan(NoSpan):
         kind: Kind of the span.
         measured: Attributes of the span and of its metrics.
         more: Attributes of the span only, not of its metrics; attributes with the value ``None`` are omitted.
-        durations: Histogram to which the duration is added.
+        durations: Histogram to which the span's duration is added.
     """
 
     __slots__ = ("_begun", "_durations", "_kind", "_measured", "_more", "_name", "_recorder", "_span", "_token")
