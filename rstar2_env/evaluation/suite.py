@@ -73,7 +73,7 @@ class SuiteResult:
     interrupted: bool
 
     def mean(self) -> dict[str, float | None]:
-        """Mean over the sets of each figure that all sets have; all sets have the same weight."""
+        """For each figure that all sets have, its mean over the sets; all sets have the same weight."""
         every = [result.figures.numbers() for result in self.results.values()]
         shared = [name for name in (every[0] if every else {}) if all(name in one for one in every)]
         return {name: _mean([one[name] for one in every]) for name in shared}
