@@ -34,7 +34,7 @@ _MOST_TURNS = 60
 _SEEDS = 20
 _LONGEST_MESSAGE = 1500
 _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
-"""Numbers of messages that the gallery shows from the beginning and from the end of an episode with more messages."""
+"""Numbers of messages that the gallery shows from the beginning and from the end of a long episode."""
 
 PAGE = "environments.md"
 """Name of the gallery in ``docs/``."""

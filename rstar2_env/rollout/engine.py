@@ -16,7 +16,7 @@ FinishReason = Literal["stop", "length"]
 
 
 class TurnTimeoutError(Rstar2Error, TimeoutError):
-    """A turn took longer than its engine allows, although the engine works; the episode ends as ``unavailable``."""
+    """A turn took longer than its engine allows, although the engine answers; the episode ends as ``unavailable``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Decision:
         advantage: Advantage of the episode, or the mean over its tokens; ``None`` if it has none.
         weighed: The numbers on which the selector based its choice, by name (``penalty``, ``quota``, …), if it reports
             any.
-        copies: Number of additional copies of the episode to train on, in place of episodes of missing groups.
+        copies: Number of additional copies of the episode to train on; copies replace the episodes of missing groups.
     """
 
     kept: bool

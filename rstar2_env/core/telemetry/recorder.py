@@ -32,7 +32,7 @@ from rstar2_env.core.text import encodable
 from rstar2_env.core.version import __version__
 
 SCOPE = "rstar2_env"
-"""Name of OpenTelemetry's instrumentation scope; also recorded as the provider if an operation has no provider."""
+"""Name of OpenTelemetry's instrumentation scope; also recorded as the provider of operations that have none."""
 
 _EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)

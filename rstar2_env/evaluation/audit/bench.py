@@ -14,7 +14,7 @@ from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, GraderPro
 from rstar2_env.evaluation.audit.targets.target import Target
 
 PLAIN_SURROUNDING: Mapping[str, str | None] = {"PYTHONHASHSEED": "0"}
-"""Environment variables of the process whose grades are the reference for all comparisons."""
+"""Environment variables that every process of the target gets; a probe may add others."""
 
 _GOLD_FORMS = ("{}", "${}$", "\\boxed{{{}}}", "#### {}")
 _ANSWER_FORMS = (
@@ -37,7 +37,7 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class of gold answers if, for at least this share, it accepts the gold answer as an answer."""
+"""A grader supports a class if it accepts the answer that equals the gold answer, for at least this share of them."""
 _TOLD_APART = 0.6
 """A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
 wrong answers."""

@@ -54,7 +54,7 @@ class AuditGrade:
 
     @property
     def verdict(self) -> tuple[float | None, str, bool]:
-        """Values that a repetition must reproduce: score, class of the exception, whether the deadline was exceeded."""
+        """Values that a repeated call must reproduce: score, exception class, whether the deadline was exceeded."""
         return self.score, self.error.partition(":")[0], self.hung
 
 

@@ -118,7 +118,7 @@ def fitting_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
 
 
 def need_oracle(bench: Bench) -> None:
-    """Check that the environment has a reference player or a problem, whose gold answer can be played.
+    """Check that the environment has a reference player, or a problem whose gold answer can be played.
 
     Raises:
         NotApplicableError: There is neither; the message states how to provide a reference player.

@@ -23,7 +23,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Maximum number of problems to check. The number is four times ``Bench.plays``, but at least 16 and at most this."""
+"""Maximum number of problems to check; up to this maximum, four times ``Bench.plays`` are checked, but at least 16."""
 
 
 @check(

@@ -135,7 +135,7 @@ class SlotCache:
             _copy_slots(buffer, sources, buffer, targets, tokens)
 
     def exchange(self, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
-        """Swap the contents of pairs of slots: their first ``tokens`` tokens."""
+        """Swap the first ``tokens`` tokens between each slot in ``ones`` and the slot in ``others``, pair by pair."""
         self.move([*ones, *others], [*others, *ones], tokens)
 
     @property

@@ -127,7 +127,7 @@ class KvAware:
         return stay.engine
 
     def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:
-        """Count an episode in the length bucket of ``tokens``, unless it is already in that or a later bucket."""
+        """Count an episode in the length bucket of ``tokens``, unless it is already in that bucket or a later one."""
         now = bucket(tokens, stay.most)
         if now > row.at:
             sums = self._sums[engine]
