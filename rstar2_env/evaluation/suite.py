@@ -306,7 +306,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
 
 
 def _for_player(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the player needs: without ``model``, an agent plays and needs no options of an engine."""
+    """Return the options that the player needs; without ``model``, these exclude the options of engine and model."""
     mine = ("engine", "engine_options", "model_options")
     return options if "model" in options else {name: options[name] for name in options if name not in mine}
 

@@ -212,7 +212,7 @@ class HttpClient:
         self._client: Any = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the client's event loop and return its result; cancelling the caller cancels both."""
+        """Run a coroutine in the client's loop and return its result; cancelling this call cancels the coroutine."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:

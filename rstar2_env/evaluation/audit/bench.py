@@ -37,7 +37,7 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class if it accepts the answer that equals the gold answer, for at least this share of them."""
+"""A grader supports a class of gold answers if it accepts equal answers for at least this share of the class."""
 _TOLD_APART = 0.6
 """A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
 wrong answers."""
@@ -83,8 +83,8 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
-        unread: Gold answers, by class. The target accepts the right answers of these classes, but also many wrong
-            answers, so they are not audited. Empty if this holds for every class: then all classes are audited.
+        unread: Gold answers, by class, of classes that are not audited, because the target accepts their right answers
+            but also many wrong answers. Empty if this holds for every class: then all classes are audited.
         texts: Short literals (strings, numbers) in the target's source file, as strings.
         names: Names of attributes and imports in the target's source file.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.

@@ -169,7 +169,7 @@ def _differing(turn: int, *values: tuple[str, Any, Any]) -> list[Difference]:
 
 
 def _first(episode: Episode, role: str) -> str:
-    """Return the first message with the given role before the policy's first turn; empty if there is none."""
+    """Return the text of a role's first message before the policy's first turn; empty if there is none."""
     for message in episode.messages:
         if message.role == "assistant":
             break
