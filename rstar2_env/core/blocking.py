@@ -1,7 +1,7 @@
 """``run_blocking``: runs a coroutine from synchronous code until it ends, even if an event loop is already running.
 
-``Stoppable`` lets other threads stop coroutines that run in ``run_blocking``; ``cancel_blocking`` cancels one from a
-signal handler.
+``Stoppable`` lets other threads stop coroutines that run in ``run_blocking``; ``cancel_blocking`` cancels such a
+coroutine from a signal handler.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ _STOPPABLE: ContextVar[Stoppable | None] = ContextVar("stoppable", default=None)
 
 
 class _Calls(threading.local):
-    """State, separate in each thread, of the ``run_blocking`` call whose event loop runs in the thread.
+    """For each thread, the state of the ``run_blocking`` call whose event loop runs in the thread.
 
     Attributes:
-        running: Whether the thread has such a call; true from before its loop is created until after the loop is
+        running: Whether the thread has such a call: true from before the event loop is created until after it is
             closed.
-        cancelled: Whether the call was cancelled while its loop did not run.
+        cancelled: Whether the call was cancelled while the event loop did not run.
     """
 
     running = False

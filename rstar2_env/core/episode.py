@@ -23,7 +23,7 @@ user message that differs from the one used for training (``refined``, see ``Epi
 ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
 """Reason why an endpoint's reply could not be played as a turn: the reply has no text, it was cut at the token limit,
 or the endpoint refused to answer. Such an episode is not evidence about the model's answer, and is excluded from
-means."""
+means over episodes."""
 _REPLY_ENDS = frozenset(get_args(ReplyEnd))
 _SOURCES: tuple[EpisodeSource, ...] = get_args(EpisodeSource)
 _MESSAGE_KEYS = frozenset(("role", "content"))
@@ -205,8 +205,8 @@ class Episode:
 
         Args:
             action: Text of the turn.
-            tokens: Start and end of its tokens in ``completion_ids``, for players that have token ids.
-            version: Version of the weights that generated it.
+            tokens: Start and end of the turn's tokens in ``completion_ids``, for players that have token ids.
+            version: Version of the weights that generated the turn.
         """
         shown = self.messages[-1] if self.messages else None
         observation = shown.content if shown is not None and shown.role != "assistant" else ""
@@ -220,7 +220,7 @@ class Episode:
         Args:
             reward: The step's reward.
             terminated: Whether the environment ended the episode.
-            truncated: Whether a budget ended it, or the environment was unavailable.
+            truncated: Whether a budget ended the episode, or the environment was unavailable.
             info: ``info`` of the environment's ``step``.
 
         Returns:

@@ -35,7 +35,7 @@ class Rstar2Error(Exception):
             self.add_note(f"docs: rstar2 help troubleshooting#{section}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the exception without calling ``__init__`` on loading, because subclasses have other arguments."""
+        """Pickle the exception without calling ``__init__`` on loading, because each subclass has its own arguments."""
         return _rebuild, (type(self), self.args), self.__dict__ or None
 
 

@@ -54,7 +54,7 @@ class Row:
 
     @classmethod
     def of(cls, episode: Episode, advantage: float | FloatArray) -> Row:
-        """Build one row from a whole episode; it shares the episode's lists."""
+        """Build one row from a whole episode; the row shares the episode's lists."""
         return cls(
             episode, episode.prompt_ids, episode.completion_ids, episode.mask, episode.logprobs, advantage=advantage
         )

@@ -10,10 +10,10 @@ import numpy as np
 
 
 class SavedAttributes:
-    """A component whose state in a checkpoint is the values of some attributes, which a subclass names in ``saved``.
+    """A component that saves, in a checkpoint, the values of the attributes that its subclass names in ``saved``.
 
     The value of such an attribute is JSON-compatible, a NumPy array, or an object with a state of its own. The keys of
-    the state are the names without their leading underscore.
+    the saved state are the attributes' names without their leading underscore.
     """
 
     saved: ClassVar[tuple[str, ...]] = ()

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class Stop:
-    """A stop request; calling it returns whether a stop was requested.
+    """Lets threads request a stop; calling the object returns whether a stop was requested.
 
     Attributes:
         at_once: Whether work in flight is abandoned as well.

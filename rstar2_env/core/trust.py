@@ -2,13 +2,13 @@
 
 The rule: only texts of the user may do so. These are the command line, the arguments of a Python call, and a file of
 options that the user passes to one of the commands in ``READS_OWN_FILES``. The contents of all other files are data. If
-data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, a limit of
-programs that is higher than in ``HIGHEST_LIMITS``, an environment variable, an address, a file to write, a model's own
-code, or an option that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read
-(``found``). ``--trust`` turns both checks off. Neither check applies to the options of a run if this user began a run
-with the same options at the same path, from the current working folder (``record``). From Python, a program may trust
-data with ``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``), and
-links in exported folders (``trainers.export.write``).
+data names code, it is refused when the code would be imported (``check_code``). Data is refused when it is read
+(``found``) if it chooses a sandbox, a resource limit above the one in ``HIGHEST_LIMITS``, an environment variable, an
+address, a file to write, a model's own code, or an option that is passed on to vLLM or TRL and is not known to be
+harmless. ``--trust`` turns both checks off. Neither check applies to the options of a run if this user began a run with
+the same options at the same path, from the current working folder (``record``). From Python, a program may trust data
+with ``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``), and links in
+exported folders (``trainers.export.write``).
 
 The bounds apply to the whole process, not to one thread, because environments are created in threads.
 """
@@ -45,7 +45,8 @@ HIGHEST_LIMITS: Mapping[str, Any] = MappingProxyType(
         "file_mb": 1024,
     }
 )
-"""Highest limits of programs (``sandbox.Limits``) that data, and by default clients of a sandbox server, may set."""
+"""Highest values of resource limits (``sandbox.Limits``) that data may set, and that by default clients of a sandbox
+server may set."""
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
 _ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
 _SERVER = re.compile(r"""(?<![\w.-])mcp:\S""")
@@ -110,7 +111,7 @@ class NamedPart(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Options that are set, by name."""
+        """The part's options, by name."""
 
 
 @dataclass(slots=True)
@@ -213,7 +214,7 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
         Whether the data may name code, because the user trusts it or began a run with it.
 
     Raises:
-        UntrustedError: The data chooses a sandbox, a limit of programs that is higher than in ``HIGHEST_LIMITS``, an
+        UntrustedError: The data chooses a sandbox, a resource limit above the one in ``HIGHEST_LIMITS``, an
             environment variable, an address, a file to write, a model's own code, or an option of another package that
             is not known to be harmless.
     """
@@ -405,7 +406,7 @@ def _kind(place: str, value: Any) -> str | None:
 
 
 def _limit(name: str, value: Any) -> str | None:
-    """Describe a limit of programs that exceeds the highest value that data may set; ``None`` otherwise."""
+    """Describe a resource limit above the highest value that data may set; ``None`` if the value is not above it."""
     most = HIGHEST_LIMITS.get(name)
     if most is None:
         return None

@@ -34,7 +34,7 @@ _MOST_TURNS = 60
 _SEEDS = 20
 _LONGEST_MESSAGE = 1500
 _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
-"""Numbers of messages that the gallery shows from the beginning and from the end of an episode with more messages."""
+"""Numbers of messages that the gallery shows from the beginning and from the end of a long episode."""
 
 PAGE = "environments.md"
 """Name of the gallery in ``docs/``."""
@@ -100,7 +100,7 @@ class Card:
 
     @property
     def baseline_text(self) -> str:
-        """The baseline without its explanation: the text before the first full stop or colon."""
+        """The text of ``baseline`` before its first full stop or colon, without the explanation."""
         return re.split(r":\s|\.(?:\s|$)", " ".join(self.baseline.split()), maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class EvaluationOptions(CheckedOptions):
         wrappers: Wrappers around every environment, the innermost first, as ``make_env`` takes them.
         judge: Judges the chains of thought of right episodes, for CoT-pass@k: a name of ``JUDGES`` or the user's code;
             ``None`` for no judge.
-        scores: Reward components to score each episode with in addition to the environment's reward, as
+        scores: Reward components that score each episode, in addition to the environment's reward; written as
             ``make_component`` takes them; if a component needs a judge, its own options must name the judge.
         baseline: Folder or file of another evaluation of the same problems, for the boundary sets; ``None`` for none.
         repeat: Play the first ``PLAY_AGAIN`` (8) episodes a second time and report how many were identical.

@@ -1,4 +1,4 @@
-"""The frame of a report as one HTML file without network access or scripts, and the escaping of the report's texts.
+"""Turns a report into one HTML file without network access or scripts (``document``), and escapes its texts.
 
 Any text of a report may be hostile: it can contain tags, entities, control characters. ``escaped`` shows it as text
 only.

@@ -73,7 +73,7 @@ class SuiteResult:
     interrupted: bool
 
     def mean(self) -> dict[str, float | None]:
-        """Mean over the sets of each figure that all sets have; all sets have the same weight."""
+        """For each figure that all sets have, its mean over the sets; all sets have the same weight."""
         every = [result.figures.numbers() for result in self.results.values()]
         shared = [name for name in (every[0] if every else {}) if all(name in one for one in every)]
         return {name: _mean([one[name] for one in every]) for name in shared}
@@ -306,7 +306,7 @@ def _over(base: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
 
 
 def _for_player(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options; without a model, an agent plays, so the options of engine and model are removed."""
+    """Return the options that the player needs; without ``model``, these exclude the options of engine and model."""
     mine = ("engine", "engine_options", "model_options")
     return options if "model" in options else {name: options[name] for name in options if name not in mine}
 

@@ -91,7 +91,7 @@ class ChatCodec:
     def suffix(self, role: str, text: str, *, ended: bool) -> list[int]:
         """Return the ids between two policy turns: the environment's message, as the template writes it.
 
-        They begin with the end-of-turn token, unless the policy generated it.
+        The ids begin with the end-of-turn token, unless the policy generated that token.
 
         Args:
             role: Role of the environment's message.
@@ -213,7 +213,7 @@ class ChatCodec:
             self._split = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
 
     def _encode(self, scaffold: Scaffold, texts: Mapping[str, str]) -> list[int]:
-        """Tokenize the scaffold filled with ``texts``; guarded tokens in them become plain text (``_guard_edges``).
+        """Tokenize the scaffold filled with ``texts``, in which guarded tokens (``_guard_edges``) become plain text.
 
         Usually no text contains a guarded token, and everything is tokenized at once. If guarded ids appear that do not
         come from the template, every guarded token within a text is split in two.

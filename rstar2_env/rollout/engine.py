@@ -16,7 +16,7 @@ FinishReason = Literal["stop", "length"]
 
 
 class TurnTimeoutError(Rstar2Error, TimeoutError):
-    """A turn took longer than its engine allows, although the engine works; the episode ends as ``unavailable``."""
+    """A turn took longer than its engine allows, although the engine answers; the episode ends as ``unavailable``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Generation:
 
     Attributes:
         ids: Token ids, including the end-of-turn token if it was generated.
-        logprobs: Natural log-probability of each id under the logits divided by the temperature (by 1 if it is 0),
-            before top-p and top-k; as long as ``ids``.
+        logprobs: Natural log-probability of each id under the logits divided by the temperature (at temperature 0:
+            by 1), before top-p and top-k; as long as ``ids``.
         finish_reason: ``"stop"`` (a stop id or string) or ``"length"``.
         policy_version: Version of the weights that the first token was drawn from.
         candidates: Log-probabilities of the most likely tokens at each of the first tokens, the largest first, on the

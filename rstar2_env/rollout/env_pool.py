@@ -103,7 +103,7 @@ class LentEnv:
 
     @property
     def env_id(self) -> str:
-        """The environment's Gymnasium id; empty before the first ``reset``, or if it has none."""
+        """The environment's Gymnasium id; empty before the first ``reset``, or if the environment has none."""
         spec = None if self._env is None else self._env.spec
         return spec.id if spec is not None else ""
 

@@ -13,7 +13,7 @@ from rstar2_env.core.errors import ConfigurationError
 
 _UNEXPLAINED = (KeyError, TypeError, AttributeError, ArithmeticError)
 LOAD_ERRORS = (OSError, ValueError, ImportError, UnpicklingError, SafetensorError, *_UNEXPLAINED)
-"""Exceptions of transformers and peft if a file of a model is missing, or holds a value that they do not expect."""
+"""Exceptions that transformers and peft raise if a model's file is missing, or holds an unexpected value."""
 
 
 def load_failure(error: BaseException) -> str:

@@ -172,7 +172,7 @@ class Player(Closing):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode with turns given as text, such as an expert's; it ends ``unavailable`` if the turns run out.
+        """Play an episode with turns given as text, such as an expert's; the end is ``unavailable`` if they run out.
 
         Args:
             turns: The given turns as text.

@@ -60,7 +60,7 @@ class Budget:
     Attributes:
         tokens: Maximum number of tokens after the prompt, the policy's and the environment's together.
         turn_tokens: Maximum number of tokens of one turn; ``None`` means the rest of ``tokens``.
-        turns: Maximum number of turns, for environments without such a budget.
+        turns: Maximum number of turns, for environments without a budget of turns.
         wall_s: Wall-clock seconds from ``reset``, without the wait for room in the engine; ``None`` for no limit.
             Its effect depends on the machine's load, so a run with this limit is not exactly reproducible.
     """

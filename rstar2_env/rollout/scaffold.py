@@ -52,7 +52,7 @@ Scaffold = tuple[str | Slot, ...]
 
 
 def fill(scaffold: Scaffold, texts: Mapping[str, str]) -> str:
-    """Return the whole conversation: the template's text, with each slot replaced by the text of its name."""
+    """Return the whole conversation: the template's text, with each slot filled from ``texts`` by the slot's name."""
     return "".join(part if isinstance(part, str) else part.fill(texts[part.name]) for part in scaffold)
 
 

@@ -52,7 +52,7 @@ class Timing:
 
 
 class SingleReply:
-    """A stand-in for the environment when the policy generates a single turn without one. The reward is 0.
+    """A stand-in for the environment if the policy generates one turn without an environment. The reward is 0.
 
     Args:
         text: The user's message.

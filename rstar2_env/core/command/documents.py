@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
 
 
 def error_sections() -> list[str]:
-    """Return the anchors of the troubleshooting page's sections; ``rstar2 help`` accepts them without the page."""
+    """Return the anchors of the troubleshooting page's sections; ``rstar2 help`` needs no page name for them."""
     text = (_folder() / f"{ERRORS_PAGE}.md").read_text("utf-8")
     return [_anchor(title) for _, level, title in _headings(text) if level > 1]
 

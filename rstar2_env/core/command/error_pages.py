@@ -1,8 +1,8 @@
 """Finds the section of docs/troubleshooting.md that explains an error.
 
-An exception class for one kind of mistake names its section itself; otherwise the section belongs to the part of the
-package that raised the error. Not covered: the message, which must be sufficient without the docs: it states what was
-expected and how to fix it.
+An exception class for one kind of mistake names its section itself; otherwise the module that raised the error
+determines the section. Not covered: the message, which must be sufficient without the docs: it states what was expected
+and how to fix it.
 """
 
 from __future__ import annotations

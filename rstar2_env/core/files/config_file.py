@@ -72,7 +72,7 @@ class FileOptions(dict[str, Any]):
         self._path = path
 
     def note(self, names: Iterable[str]) -> str:
-        """Return a note that names the file and these options in it; empty without options."""
+        """Return a note that names the file and, as its content, the options ``names``; empty without options."""
         written = ", ".join(names)
         return f"The file {self._path} contains {written}." if written else ""
 

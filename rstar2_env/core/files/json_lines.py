@@ -73,7 +73,7 @@ def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
 def lock_file(path: Path) -> IO[bytes]:
     """Lock a file against writing by other processes, until ``unlock_file`` or the end of this process.
 
-    The lock is on a second file next to it, since the file itself may be replaced. On a file system without
+    The lock is on a second file in the same folder, since the file itself may be replaced. On a file system without
     locks, this does nothing.
 
     Args:

@@ -44,10 +44,10 @@ KINDS = {
 Location: TypeAlias = str | os.PathLike[str]
 
 _LINES = (".jsonl", ".ndjson", "")
-"""Suffixes of files with JSON lines; error messages suggest the first."""
+"""Suffixes of files with JSON lines; error messages suggest the first suffix."""
 
 _PAGE = (".html", ".htm", "")
-"""Suffixes of files with an HTML page; error messages suggest the first."""
+"""Suffixes of files with an HTML page; error messages suggest the first suffix."""
 
 _SHOWN = 3
 
@@ -255,7 +255,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield the existing paths in options: a text, or its part before the first ``:`` or the last ``@``."""
+    """Yield the existing paths in options: each text, or the text before its first ``:`` or its last ``@``."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

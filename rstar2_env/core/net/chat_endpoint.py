@@ -46,7 +46,8 @@ class ChatEndpoint:
         base_url: The endpoint up to and including its version, such as ``http://127.0.0.1:8000/v1``.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Longest wait in seconds: for a connection, and then for the answer.
-        retries: Attempts after the first, on temporary failures: overload (408, 409, 425, 429, 5xx), a lost connection.
+        retries: Maximum number of further attempts after a temporary failure: overload (408, 409, 425, 429, 5xx), or a
+            lost connection.
         retry_timeouts: Whether a request that timed out is retried too.
         max_bytes: Maximum length of an answer, in bytes; a longer answer is an error.
         option: Name of the caller's option that holds ``base_url``, for error messages.

@@ -189,7 +189,7 @@ class HttpClient:
 
     Args:
         timeout_s: Longest wait in seconds: for a connection, and then for the answer.
-        retries: Attempts after the first. A request that timed out is not retried.
+        retries: Maximum number of further attempts after a failure. A request that timed out is not retried.
         api_key: Sent as a bearer token.
 
     Raises:
@@ -212,7 +212,7 @@ class HttpClient:
         self._client: Any = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the client's event loop and return its result; cancelling the caller also cancels it."""
+        """Run a coroutine in the client's loop and return its result; cancelling this call cancels the coroutine."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:

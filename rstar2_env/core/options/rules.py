@@ -295,7 +295,7 @@ def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
 
 
 def dict_in_text(name: str, known: Iterable[str] = ()) -> str:
-    """Return an ending for an error message: how to write the value of an option that is a dict as text.
+    """Return the end of an error message, which explains how to write a dict as the text of an option.
 
     Args:
         name: The option, as the user wrote it.

@@ -31,14 +31,14 @@ class Typed(str):
     typed: str
 
     def __new__(cls, text: str, typed: str = "") -> Self:
-        """Create the text of an option."""
+        """Create the value ``text``, and keep the option as it was typed."""
         written = super().__new__(cls, text)
         written.typed = typed
         return written
 
 
 class Written(Typed):
-    """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target."""
+    """The text of an option as a user wrote it, not parsed yet: the option's annotation determines the value."""
 
     __slots__ = ()
 
@@ -72,7 +72,7 @@ def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any])
 
 
 def read_loosely(value: Any) -> Any:
-    """Parse a text without a declared type: as JSON, or Python's ``True``, ``False``, ``None``; else return it."""
+    """Parse a text without a declared type: as JSON, or Python's ``True``, ``False``, ``None``; else keep the text."""
     if isinstance(value, Mapping):
         return {key: read_loosely(one) for key, one in value.items()}
     if not isinstance(value, Written):

@@ -57,7 +57,8 @@ class UserCodeName:
         written: The location as the user wrote it.
         file: File of the part; ``None`` if a module was named.
         module: Module of the part; "" if a file was named.
-        name: Name of the part in the file or module; "" if the file must contain exactly one such part.
+        name: Name of the part in the file or module; "" if the user gave only a file, which must contain exactly one
+            part of the required kind.
     """
 
     written: str
@@ -250,7 +251,7 @@ def _words(shape: Shape | None) -> str:
 
 
 def is_class_with(*methods: str) -> Callable[[Any], bool]:
-    """Return a test for classes whose instances have these methods, ``__call__`` included."""
+    """Return a test for classes that have all the given methods; ``__call__`` may be one of them."""
 
     def fits(value: Any) -> bool:
         return inspect.isclass(value) and all(
@@ -265,7 +266,8 @@ def is_called_with(arguments: int, *, coroutine: bool = False) -> Callable[[Any]
 
     Args:
         arguments: The number of arguments.
-        coroutine: Whether the call is awaited.
+        coroutine: Whether the function (or the method ``__call__``) must be a coroutine function; otherwise it must not
+            be one.
     """
 
     def fits(value: Any) -> bool:

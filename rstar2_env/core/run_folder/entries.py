@@ -25,7 +25,7 @@ class Decision:
         advantage: Advantage of the episode, or the mean over its tokens; ``None`` if it has none.
         weighed: The numbers on which the selector based its choice, by name (``penalty``, ``quota``, …), if it reports
             any.
-        copies: Number of additional copies of the episode to train on, in place of episodes of missing groups.
+        copies: Number of additional copies of the episode to train on; copies replace the episodes of missing groups.
     """
 
     kept: bool
@@ -135,7 +135,7 @@ def entry_of(record: Any, step: int) -> EpisodeEntry:
 
     Args:
         record: The line, read as JSON.
-        step: The step of its file.
+        step: The step of the file that contains the line.
 
     Raises:
         RecordFormatError: A key is missing, or its value has the wrong form.

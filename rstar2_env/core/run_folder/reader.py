@@ -182,11 +182,11 @@ class Run:
         return list(groups.values())
 
     def held_out(self, step: int = 0) -> list[EpisodeEntry]:
-        """Return the episodes of the evaluation after a step, sorted by number; step 0 for ``rstar2 eval``."""
+        """Return the episodes of the evaluation after a step (0 for ``rstar2 eval``), sorted by episode number."""
         return sorted(self._entries("eval", step), key=_place)
 
     def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:
-        """Yield the episodes of an evaluation one at a time, in the order in which they ended."""
+        """Yield the episodes of the evaluation after a step, one at a time, in the order in which they ended."""
         return self._entries("eval", step)
 
     @property
@@ -355,7 +355,7 @@ _VALUES: Mapping[str, _Rule] = {
     "outputs": (_is_mapping, "a mapping"),
     "seconds": (_is_number, "a number"),
 }
-"""The check of each key that an event of any kind may have; keys not listed here may hold any value."""
+"""For each key that any event may have, the check of its value; a key that is not listed may hold any value."""
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("path",),
     "saved": ("path",),
@@ -366,7 +366,7 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "stage_taken": ("stage", "fingerprint"),
     "stage_replaced": ("stage",),
 }
-"""The keys that an event must have in addition to ``event`` and ``step``, by kind."""
+"""The keys that an event must have in addition to ``event`` and ``step``, by the kind of the event."""
 
 
 def _check(record: Mapping[str, Any], name: str, rule: _Rule, place: str = "") -> None:
@@ -383,7 +383,7 @@ def _step(record: Mapping[str, Any]) -> int:
 
 
 def _figures(record: Any, place: str = "") -> dict[str, Any]:
-    """Check numbers by name, and return them with NaN in place of null; errors put ``place`` before the name."""
+    """Check a mapping of names to numbers; return it with NaN for null. Error messages put ``place`` before a name."""
     figures = dict(record)
     for name in figures:
         _check(figures, name, _FIGURE, place)

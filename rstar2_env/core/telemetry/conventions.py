@@ -1,8 +1,8 @@
 """The names of spans, attributes and metrics in telemetry.
 
 Names that begin with ``gen_ai``, ``error`` or ``server`` are those of OpenTelemetry's semantic conventions 1.41.0, the
-last release that contains the conventions for generative AI (status: development), which then moved to a separate
-repository. Names that begin with ``rstar2`` are defined by this package.
+last release that contains the conventions for generative AI (status: development). Later, these conventions moved to a
+separate repository. Names that begin with ``rstar2`` are defined by this package.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from rstar2_env.core.text import encodable
 from rstar2_env.core.version import __version__
 
 SCOPE = "rstar2_env"
-"""Name of OpenTelemetry's instrumentation scope; also recorded as the provider if an operation has no provider."""
+"""Name of OpenTelemetry's instrumentation scope; also recorded as the provider of operations that have none."""
 
 _EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
@@ -174,7 +174,7 @@ class OpenSpan(NoSpan):
         kind: Kind of the span.
         measured: Attributes of the span and of its metrics.
         more: Attributes of the span only, not of its metrics; attributes with the value ``None`` are omitted.
-        durations: Histogram to which the duration is added.
+        durations: Histogram to which the span's duration is added.
     """
 
     __slots__ = ("_begun", "_durations", "_kind", "_measured", "_more", "_name", "_recorder", "_span", "_token")

@@ -149,7 +149,7 @@ def report_job(provider: str, status: ToolStatus, wall_s: float) -> None:
     Args:
         provider: Class name of the sandbox.
         status: Status of the job.
-        wall_s: Seconds from the start of its program to its end.
+        wall_s: Wall-clock seconds from the start of the job's program to its end.
     """
     if _recorder is not None:
         _recorder.job(provider, status, wall_s)

@@ -60,8 +60,8 @@ def recording(
 ) -> Iterator[None]:
     """Within the ``with`` block, record spans and metrics, if environment variables request it or providers are given.
 
-    Within another such block, this has no effect. It does not set OpenTelemetry's global providers, and telemetry is
-    off after the block.
+    Within another such block, this has no effect. OpenTelemetry's global providers are not set, and telemetry is off
+    after the block.
 
     Args:
         tracers: Your own tracer provider, which stays open; if it is given, the environment variables are not read.
@@ -177,7 +177,7 @@ class _Sender:
 
     Attributes:
         closing: One function per provider, which sends the remaining data and shuts the provider down.
-        abandoning: One function per exporter, which makes it stop retrying.
+        abandoning: One function per exporter, which makes the exporter stop retrying.
     """
 
     closing: list[Callable[[], Any]] = field(default_factory=list)

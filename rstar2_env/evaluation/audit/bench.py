@@ -14,7 +14,7 @@ from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, GraderPro
 from rstar2_env.evaluation.audit.targets.target import Target
 
 PLAIN_SURROUNDING: Mapping[str, str | None] = {"PYTHONHASHSEED": "0"}
-"""Environment variables of the process whose grades are the reference for all comparisons."""
+"""Environment variables that every process of the target gets; a probe may add others."""
 
 _GOLD_FORMS = ("{}", "${}$", "\\boxed{{{}}}", "#### {}")
 _ANSWER_FORMS = (
@@ -37,7 +37,7 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class of gold answers if it accepts at least this share of them as answers to themselves."""
+"""A grader supports a class of gold answers if it accepts equal answers for at least this share of the class."""
 _TOLD_APART = 0.6
 """A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
 wrong answers."""
@@ -83,9 +83,8 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
-        unread: Gold answers, by class, of the classes in which the target accepts right answers but also many wrong
-            answers; these classes are not audited. Empty if every class is like this, since all of them are audited
-            then.
+        unread: Gold answers, by class, of classes that are not audited, because the target accepts their right answers
+            but also many wrong answers. Empty if this holds for every class: then all classes are audited.
         texts: Short literals (strings, numbers) in the target's source file, as strings.
         names: Names of attributes and imports in the target's source file.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.
@@ -114,7 +113,7 @@ class AuditBench:
         self._grader = self.process("plain")
 
     def process(self, folder: str, **options: object) -> GraderProcess:
-        """Return a separate process of the target, with its own folder; it starts when it first grades a call.
+        """Return a separate process that runs the target in its own folder; the first call to grade starts the process.
 
         Args:
             folder: Name of the folder.
@@ -209,7 +208,7 @@ class AuditBench:
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
         """Choose the format with which the target distinguishes the most gold answers.
 
-        It distinguishes a gold answer if the answer equal to it gets a higher score than another gold answer, which
+        The target distinguishes a gold answer if it scores the equal answer higher than another gold answer, which
         serves as a wrong answer. If one of the answer formats tried with a gold-answer format distinguishes at least
         half of the gold answers, the remaining gold-answer formats are not tried. ``paid_at`` becomes the mean of two
         numbers: the median score of the distinguished gold answers, and the median score of the wrong answers.

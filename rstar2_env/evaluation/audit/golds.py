@@ -161,6 +161,6 @@ def differ(gold: str, answer: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Normalize a text: lower case, no accents, no spaces at the ends, no final full stop."""
+    """Return the text in lower case, without accents, spaces at the ends and a final full stop."""
     folded = unicodedata.normalize("NFKD", text).casefold()
     return " ".join("".join(one for one in folded if not unicodedata.combining(one)).split()).rstrip(".")

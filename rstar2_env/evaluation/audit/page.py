@@ -1,4 +1,4 @@
-"""The report of an audit as one HTML file; every text that comes from the target is escaped (``report_page``)."""
+"""The report of an audit as one HTML file; ``report_page`` escapes every text that comes from the target."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class AuditCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditGrade:
-    """The result of one call.
+    """The result of grading one ``AuditCall``.
 
     Attributes:
         score: The grade as a number; ``None`` if the call did not return one.
@@ -54,7 +54,7 @@ class AuditGrade:
 
     @property
     def verdict(self) -> tuple[float | None, str, bool]:
-        """Values that a repetition must reproduce: score, class of the exception, whether the deadline was exceeded."""
+        """Values that a repeated call must reproduce: score, exception class, whether the deadline was exceeded."""
         return self.score, self.error.partition(":")[0], self.hung
 
 

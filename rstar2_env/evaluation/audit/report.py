@@ -40,7 +40,7 @@ class AuditFinding:
 
 @dataclass(slots=True)
 class CauseRow:
-    """Counts of the pairs of gold answer and answer with one cause.
+    """Counts of the (gold answer, answer) pairs of one cause.
 
     Attributes:
         cause: Kind of spelling or mistake that the pairs test, such as "a digit appended".

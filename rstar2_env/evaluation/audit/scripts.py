@@ -192,7 +192,7 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
 
 
 def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
-    """Return a program that scores a call, writes ``files`` (texts by path), and compares the call's new score."""
+    """Return a program that scores a call without and with ``files`` (texts by path), and compares the two scores."""
     code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import pathlib, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
     lines += ["before = graded(CODE)", "made = []", "for path, text in FILES.items():", "    path = pathlib.Path(path)"]
@@ -204,7 +204,7 @@ def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
 
 
 def in_used_folder(setup: str, calls: Sequence[AuditCall], call: AuditCall) -> str:
-    """Return a program that grades a call, and again in the same folder after other calls, and compares the scores."""
+    """Return a program that scores a call before and after other calls in one folder, and compares the two scores."""
     graded = "\n".join(f"attempt(lambda: {call_of(one)})" for one in calls)
     then = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import subprocess, sys\n\nFIRST = {_indented(setup, f'{ATTEMPT}{graded}')}", f"THEN = {then}\n", _GRADED]

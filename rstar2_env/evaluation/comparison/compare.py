@@ -117,8 +117,8 @@ class Comparison:
         curves: pass@k of the baseline and of the other run at each k.
         crossing: The smallest k at which the curves have crossed: the run that was ahead at the first difference is now
             behind. ``None`` if the curves do not cross.
-        solved: Number of problems by the runs that solved them at least once: ``both``, ``baseline_only``,
-            ``other_only`` or ``neither``.
+        solved: Number of problems that both runs solved at least once (``both``), that only one run solved
+            (``baseline_only``, ``other_only``), or that no run solved (``neither``).
         changed: Problems whose share of right samples differs, the smallest p-value first.
     """
 
@@ -147,7 +147,7 @@ class Comparison:
         return html_table(self.title, list(figure_cells(self)), headings=HEADINGS) + ending
 
     def plot(self) -> Plot:
-        """Plot pass@k and the difference of each problem; a notebook shows the picture, ``save`` writes it.
+        """Plot pass@k, and each problem's difference in right samples; a notebook shows the plot, ``save`` writes it.
 
         Raises:
             MissingExtraError: matplotlib is not installed.

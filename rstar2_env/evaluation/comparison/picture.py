@@ -1,4 +1,4 @@
-"""A comparison as a picture: curves of pass@k with their intervals, and the difference of every problem."""
+"""A comparison as a picture: curves of pass@k with intervals, and each problem's difference in right samples."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Boundary sets: problems that a model solves and a baseline does not, and vice versa.
 
-After MATH-Beyond (Mayilvahanan et al., arXiv 2510.11653): a problem is solved if any of its samples is right, so both
+As in MATH-Beyond (Mayilvahanan et al., arXiv 2510.11653), a problem is solved if any of its samples is right, so both
 evaluations should have the same number of samples of each problem. Not covered: differences of pass rates by problem
 and their significance (``rstar2_env.evaluation.figures.statistics.paired``).
 """

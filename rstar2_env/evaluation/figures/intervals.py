@@ -156,7 +156,7 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
 
 
 def at_k(kind: str, problems: Sequence[ProblemTally], k: int) -> FloatArray:
-    """Return pass@k or a similar figure of each problem, as an array of shape (problems,).
+    """Return pass@k, avg@k, maj@k or CoT-pass@k of each problem, as an array of shape (problems,).
 
     The figure is NaN for a problem with fewer than k episodes that count (``Episode.available``).
 
@@ -191,7 +191,7 @@ def _number(value: float) -> float | None:
 
 
 def _place(name: Hashable) -> tuple[int, float, str]:
-    """Sort key of the name of a source or difficulty: numbers by size, then words."""
+    """Return the key by which names of sources or difficulties are sorted: numbers by value, then words."""
     try:
         return 0, float(str(name)), str(name)
     except ValueError:

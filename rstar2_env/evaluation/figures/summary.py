@@ -44,7 +44,7 @@ class Estimate:
 
 
 _FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
-"""The field of ``Summary`` for each figure whose name differs from the name of its field."""
+"""For each figure that ``Summary`` holds in a field of another name: the name of the field."""
 
 
 @dataclass(frozen=True, slots=True)

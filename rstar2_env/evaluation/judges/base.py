@@ -70,7 +70,7 @@ def make_judge(written: PartSpec) -> ChainJudge:
 
 
 def judge_of(judge: ChainJudge, question: str, gold: str | None, episode: Episode) -> bool | None:
-    """Return a judge's verdict on an episode; ``None``, without a call of the judge, if the answer is not right.
+    """Return a judge's verdict on an episode; if the answer is not right, return ``None`` without calling the judge.
 
     Args:
         judge: The judge.

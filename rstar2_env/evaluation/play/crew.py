@@ -21,14 +21,14 @@ from rstar2_env.evaluation.play.scores import EpisodeScores
 from rstar2_env.rewards.base import Need
 
 Results: TypeAlias = "queue.SimpleQueue[PlayedEpisode | BaseException | None]"
-"""Results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
+"""Queue of the results of a crew's threads: an episode, an error, or ``None`` when a thread ends."""
 
 TaskJudge: TypeAlias = Callable[[Task, Episode], bool | None]
 """Function that returns whether an episode's chain of thought is right; several threads call it at the same time."""
 
 
 class Tasks:
-    """An iterator of tasks that several threads share; each task is taken once."""
+    """Tasks that several threads share; each task is taken by one thread."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._tasks = iter(tasks)

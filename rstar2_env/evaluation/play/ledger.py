@@ -52,7 +52,7 @@ class Ledger:
         return (self._plan[index] for index in range(len(self._plan)) if not self._done[index])
 
     def restore(self, episode: Episode, about: About) -> None:
-        """Count an episode of an earlier, interrupted run, which was read from the log file."""
+        """Count an episode that was read from the log file of an earlier, interrupted run."""
         self._add(episode, about)
 
     def take(self, played: PlayedEpisode) -> None:

@@ -35,10 +35,10 @@ from rstar2_env.evaluation.figures.tally import About
 from rstar2_env.evaluation.play.plan import EvaluationPlan, Task
 
 _BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds", "chain", "run")
-"""Keys of a line in addition to the episode's record."""
+"""Keys that a line has in addition to the keys of the episode's record."""
 
 Taken: TypeAlias = Callable[[Episode, About], None]
-"""Function that is called with each episode that a file already holds, and with further facts about it."""
+"""Function that is called with each episode that a file already holds, and with further facts about the episode."""
 
 
 class EvalLog(Closing):

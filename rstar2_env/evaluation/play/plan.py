@@ -1,4 +1,4 @@
-"""The episodes that an evaluation plays: the starts, in order, with their seeds, and the samples of each.
+"""The episodes that an evaluation plays: the starts, in order, with their seeds, and the samples of each start.
 
 A start is a problem and a seed, the input of one ``reset``. The samples of a start begin with the same ``reset`` and
 differ in the player's random draws.
@@ -55,11 +55,11 @@ class EvaluationPlan:
             environment.
         starts: Number of starts.
         seed: Seed of the choice of problems and of every episode.
-        samples: Episodes of each start.
+        samples: Number of episodes of each start.
 
     Attributes:
         starts: Number of starts.
-        samples: Episodes of each start.
+        samples: Number of episodes of each start.
     """
 
     def __init__(self, problems: Iterable[Problem] | None, starts: int, seed: int, samples: int = 1) -> None:
@@ -113,7 +113,7 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
         source: Source of the problems; ``None`` leaves the choice to the environment, by the episode's seed.
         episodes: Number of starts; ``None`` plays every problem of a finite source.
         seed: Seed for the choice of problems and for every episode.
-        samples: Episodes of each start.
+        samples: Number of episodes of each start.
 
     Raises:
         ConfigurationError: ``episodes`` is not a positive number, or is ``None`` without a finite source; or there

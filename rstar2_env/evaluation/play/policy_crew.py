@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rstar2_env.rollout import ChatCodec, Engine, EnvFactory, Player
 
 NAME = "policy"
-"""Name of this player in results."""
+"""Name of the player in results if a model plays."""
 
 _ENOUGH_FAILED = 8
 _JUDGES = 16
@@ -183,7 +183,7 @@ class PolicyCrew:
 
     Args:
         make_env: Makes an environment.
-        model: The model in its engine; ``close`` leaves it open.
+        model: The model in its engine; ``close`` does not close the model.
         options: Options of sampling and of an episode's budgets.
         judge: Judges chains of thought; ``None`` for no judge.
 

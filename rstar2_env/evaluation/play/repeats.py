@@ -17,8 +17,8 @@ class Repeats:
     """The number of episodes that were identical when played again from the same seeds.
 
     Attributes:
-        episodes: Episodes that were played again.
-        same: Episodes in which the player's texts were identical.
+        episodes: Number of episodes that were played again.
+        same: Number of these episodes in which the player's texts were identical both times.
     """
 
     episodes: int

@@ -45,8 +45,8 @@ class Replayed:
     """The result of a replay.
 
     Attributes:
-        turns: Turns replayed.
-        turns_stored: Turns that the episode has.
+        turns: Number of replayed turns.
+        turns_stored: Number of turns of the stored episode.
         differences: Differences in the environment's answers, in order.
     """
 
@@ -169,7 +169,7 @@ def _differing(turn: int, *values: tuple[str, Any, Any]) -> list[Difference]:
 
 
 def _first(episode: Episode, role: str) -> str:
-    """Return the first text of a role before the policy's first turn; empty if there is none."""
+    """Return the text of a role's first message before the policy's first turn; empty if there is none."""
     for message in episode.messages:
         if message.role == "assistant":
             break

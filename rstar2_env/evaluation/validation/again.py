@@ -14,7 +14,7 @@ from rstar2_env.evaluation.validation.bench import replayed
 
 
 def main() -> None:
-    """Read a pickled environment and the turns to play from stdin, play them, and print the grades as JSON."""
+    """Read an environment's pickled factory and the turns from stdin, play the turns, and print the grades as JSON."""
     asked = json.loads(sys.stdin.buffer.read())
     sys.path[:] = asked["path"]
     try:

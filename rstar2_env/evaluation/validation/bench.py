@@ -391,5 +391,5 @@ def deviation(episodes: Sequence[BenchEpisode]) -> float:
 
 
 def cut(text: str) -> str:
-    """Shorten a text to 400 characters, for evidence."""
+    """Shorten a text to 400 characters, to be stored as evidence of a check."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text) - _SHOWN} characters more)"

@@ -1,6 +1,6 @@
 """Level 2, containment: which parts of the machine the policy's programs can access from the environment's tool.
 
-Each check runs a test program by a call of the tool, as the policy would, so the results hold for the sandbox on this
+Each check calls the tool with a test program, as the policy would, so the results hold for the sandbox on this
 machine. Not covered: escapes that need an exploit of the kernel; ``rstar2 sandbox check`` tries the known ones.
 """
 
@@ -185,7 +185,7 @@ def _searchable(bench: Bench) -> tuple[View, str]:
 
 
 def _run(bench: Bench, code: str) -> StepRecord:
-    """Run one program, in the first episode in which a tool takes code."""
+    """Run a program in the tool, in the first episode whose tools include one that takes code."""
     for view in map(bench.view, bench.seeds):
         if takes_code(view):
             return _stepped(view, code)

@@ -25,11 +25,11 @@ from rstar2_env.testing.harness import canonical
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
 """Description of a rule, the number of episodes in which it gives the gold answer, and these episodes."""
 _BEFORE = 12
-"""Number of characters before a gold answer that are tried as a rule, "the answer follows these characters"."""
+"""Number of characters before a gold answer that are tried as a rule: "the answer follows these characters"."""
 _LEAST = 3
-"""Minimum number of episodes in which a rule (certain words, or a key of ``info``) must give the gold answer."""
+"""A rule (certain words, or a key of ``info``) must give the gold answer in at least this many episodes."""
 _SURE = 0.9
-"""Minimum share of the episodes with a rule's words or key in which the rule must give the gold answer."""
+"""A rule must give the gold answer in at least this share of the episodes that contain its words or key."""
 
 
 @check(

@@ -31,7 +31,7 @@ for _module in ("static", "runtime", "containment", "semantic", "leakage", "grad
     importlib.import_module(f"rstar2_env.evaluation.validation.{_module}")  # puts its checks into the table, in order
 
 REPORT_VERSION = 1
-"""Version of the JSON; it increases when a key changes its meaning or is removed."""
+"""Version of the JSON that ``Report.to_dict`` returns; it increases when a key is removed or changes its meaning."""
 
 HEADINGS = ("check", "level", "outcome", "found")
 """Headings of the columns of ``Report.rows``."""

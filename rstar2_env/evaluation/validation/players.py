@@ -89,7 +89,7 @@ def skilled(skill: float) -> ScriptedPlayer:
 
 
 def wrong(env: TextEnv, gold: str) -> str:
-    """Return a wrong answer: a changed ``gold`` if the environment compares with a gold answer, else ``({gold})+1``."""
+    """Return a wrong answer: a changed ``gold`` if the environment grades by a gold answer, else ``({gold})+1``."""
     one_answer = isinstance(getattr(playing(env), "grader", None), GoldGrader)
     return changed_answer(gold) if one_answer else f"({gold})+1"
 
@@ -118,7 +118,7 @@ def fitting_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
 
 
 def need_oracle(bench: Bench) -> None:
-    """Check that the environment has a reference player or a problem, whose gold answer can be played.
+    """Check that the environment has a reference player, or a problem whose gold answer can be played.
 
     Raises:
         NotApplicableError: There is neither; the message states how to provide a reference player.

@@ -98,7 +98,7 @@ class Validation:
         return not self.faults and not self.breaks
 
     def of(self, check: str) -> list[FailedCheck]:
-        """Return the failed checks with one name of ``CHECKED``."""
+        """Return the failed checks with the name ``check``, one of ``CHECKED``."""
         return [fault for fault in self.faults if fault.check == check]
 
     @property

@@ -35,7 +35,7 @@ _FEW = 6
     "fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
-    """Check that two instances can run at the same time, and that one can be closed twice (OpenEnv RFC 008)."""
+    """Check that two instances can run at the same time, and an instance can be closed twice (OpenEnv RFC 008)."""
     one, other = bench.make(), bench.make()
     try:
         for env in (one, other):
@@ -159,7 +159,7 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Let reset take options={'problem_id': ...}, and put the id into its info.",
 )
 def task_declaration_accuracy(bench: Bench) -> CheckFinding:
-    """Check that a reset with the id of a problem gives the same start again (OpenEnv RFC 008)."""
+    """Check that a reset with the problem id of an earlier episode begins like that episode (OpenEnv RFC 008)."""
     env = bench.env
     text, info = env.reset(seed=bench.seed)
     named = info.get("problem_id")

@@ -1,7 +1,7 @@
 """Level 1, static: checks of an environment before an episode is played.
 
-OpenEnv's RFC 008 also checks an environment's image, its layers and its labels. These checks have no counterpart here,
-because the environment runs in this process.
+OpenEnv's RFC 008 also checks an environment's container image, and the image's layers and labels. These checks have no
+counterpart here, because the environment runs in this process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Maximum number of problems to check. The number is four times ``Bench.plays``, but at least 16 and at most this."""
+"""Maximum number of problems to check; up to this maximum, four times ``Bench.plays`` are checked, but at least 16."""
 
 
 @check(

@@ -18,7 +18,7 @@ from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracl
 _GROUP = 8
 _GROUPS = 6
 _SURE = 3.0
-"""Number of standard errors below which a difference counts as chance; high because many exploits are compared."""
+"""A difference of fewer standard errors counts as chance; the number is high because many exploits are compared."""
 
 
 @check(
@@ -218,7 +218,7 @@ def _all(bench: Bench) -> dict[str, Exploit]:
 
 
 def _error(one: list[BenchEpisode], other: list[BenchEpisode]) -> float:
-    """Standard error of the difference of two players' mean rewards, paired by start."""
+    """Standard error of the difference between two players' mean rewards, with their episodes paired by start."""
     pairs = [
         here.reward - there.reward
         for here, there in zip(one, other, strict=False)

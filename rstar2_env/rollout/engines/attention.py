@@ -102,7 +102,7 @@ class Pack:
         self.slots = torch.tensor(slots, device=device)
 
     def mask(self, dtype: torch.dtype) -> Tensor:
-        """Additive mask for the scores of the sequences with one new token each: (slots, 1, 1, positions)."""
+        """Additive mask for the attention scores of the sequences with one new token each: (slots, 1, 1, positions)."""
         if dtype not in self._masks:
             device, positions = self._device, self._positions
             if not self.dense:
@@ -114,7 +114,7 @@ class Pack:
         return self._masks[dtype]
 
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
-        """Additive causal mask for the scores of the last ``new`` tokens of a sequence: (groups * new, seen).
+        """Additive causal mask for the attention scores of a sequence's last ``new`` tokens: (groups * new, seen).
 
         Returns ``None`` for a single new token: it sees the whole sequence, so it needs no mask.
 

@@ -156,7 +156,7 @@ class RunningBatch:
 
 
 def _candidates(requests: Sequence[Request], logprobs: Tensor) -> dict[int, list[float]]:
-    """Return the log-probabilities of the most likely tokens, by row of ``logprobs``, where a request asks for them."""
+    """Return, for each row whose request asks for candidates, the log-probabilities of the most likely tokens."""
     wanted = {
         row: request.params.candidates
         for row, request in enumerate(requests)

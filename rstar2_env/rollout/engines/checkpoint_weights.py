@@ -30,7 +30,7 @@ Gather: TypeAlias = Callable[[Mapping[str, Tensor], Cast], AbstractContextManage
 def checkpoint_weights(
     module: nn.Module, *, dtype: torch.dtype | None = None, gather: Gather | None = None
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield the weights of a module, layer by layer, with the names of its checkpoint on disk.
+    """Yield the weights of a module, layer by layer, under the names that its checkpoint on disk uses.
 
     A tensor may be the module's own and is valid until the next item: copy it to keep it. Tied weights are yielded
     under each of their names.
@@ -140,7 +140,7 @@ def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterato
     Args:
         part: The module.
         at: Name of the module, with which the names in ``tensors`` begin.
-        tensors: New values by the full names of the parameters; a parameter without one is kept.
+        tensors: New values by the full names of the parameters; a parameter without a new value is not replaced.
     """
     own: list[tuple[nn.Module, str, nn.Parameter]] = []
     for name, module in part.named_modules(prefix=at):

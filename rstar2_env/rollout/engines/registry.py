@@ -40,8 +40,8 @@ class EngineKind:
         make: Creates an engine of this kind.
         takes: Function that imports and returns the function or class whose parameters are the engine's options.
         shares_weights: Whether the engine computes with the module that was passed to ``make``. If not, a trainer must
-            sync the weights after each step, and correct for differences between the engine's log-probabilities and
-            its own.
+            sync the weights after each step, and correct for differences between the engine's and its own
+            log-probabilities.
         takes_model: The form of the model that ``make`` needs for generation without training: the ``"module"``, only
             its ``"path"``, or ``"nothing"`` if a server holds the model.
         determinism: One sentence on whether the same seeds give the same tokens.

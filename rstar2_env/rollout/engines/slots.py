@@ -94,7 +94,7 @@ class SlotCache:
         self._places = {}
 
     def places(self, heads: int) -> Tensor:
-        """Return the row of a layer's flattened buffer for each head of each token: shape (tokens * heads,)."""
+        """Return, for each head of each token, its row in a layer's flattened buffer: shape (tokens * heads,)."""
         if heads not in self._places:
             slots, positions = self._tokens[:, :, None]
             own = torch.arange(heads, device=slots.device)
@@ -135,7 +135,7 @@ class SlotCache:
             _copy_slots(buffer, sources, buffer, targets, tokens)
 
     def exchange(self, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
-        """Swap the contents of pairs of slots: their first ``tokens`` tokens."""
+        """Swap the first ``tokens`` tokens between each slot in ``ones`` and the slot in ``others``, pair by pair."""
         self.move([*ones, *others], [*others, *ones], tokens)
 
     @property

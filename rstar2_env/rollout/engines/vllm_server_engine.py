@@ -220,7 +220,7 @@ class VllmServerEngine:
             self.update_together([self], version, weights)
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Whether one weight sync can update all these engines: whether their servers belong to one fleet."""
+        """Whether one weight sync can update this engine and ``engines``: their servers must belong to one fleet."""
         return all(isinstance(engine, VllmServerEngine) and engine._fleet_id == self._fleet_id for engine in engines)
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
@@ -395,7 +395,7 @@ class VllmServerEngine:
                 server.in_flight -= 1
 
     async def _readmit(self, server: Server) -> None:
-        """Check a server that has come back, and send it the newest weights, since it may have started with others.
+        """Check a server that has come back, and send it the newest weights, since it may have other weights.
 
         Raises:
             ServiceError: The server does not answer, or there are no weights for it yet.

@@ -117,8 +117,8 @@ def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
 def adapters_of(metrics: list[tuple[str, dict[str, str], float]]) -> set[str]:
     """Return the names of the adapters that the requests of a server use or wait for; empty if not reported.
 
-    vLLM's metric has one line for each combination of adapters so far. The value of a line is the time at which its
-    combination was last reported, so the line with the latest time is the current state.
+    vLLM's metric has one line for each combination of adapters that has occurred. The value of a line is the time at
+    which its combination was last reported, so the line with the latest time is the current state.
     """
     lines = [(time, labels) for name, labels, time in metrics if name == "vllm:lora_requests_info"]
     newest = max(lines, key=lambda line: line[0], default=(0.0, dict[str, str]()))[1]

@@ -119,7 +119,7 @@ class Admission:
         return stay
 
     def admit(self) -> list[Stay]:
-        """Assign engines to as many waiting episodes as the policy allows, first come, first served; return them."""
+        """Assign engines to as many waiting episodes as the policy allows, in order; return these episodes."""
         placed = []
         while self._queue:
             stay = self._queue[0][1]

@@ -37,10 +37,10 @@ class _Row:
 class KvAware:
     """Scheduling policy that chooses the engine whose episodes are forecast to leave the most cache capacity unused.
 
-    An episode waits while no engine has enough capacity left. The need of an engine's episodes is forecast from the
-    observed lengths. For each future time, each episode's tokens at that time are multiplied by the probability that
-    the episode still runs, and summed over the episodes; ``margin`` standard deviations are added. The forecast is the
-    maximum over these times. Without observations, every episode is assumed to reach its maximum.
+    An episode waits while no engine has enough capacity left. The tokens that an engine's episodes will need are
+    forecast from the observed lengths. For each future time, each episode's tokens at that time are multiplied by the
+    probability that the episode still runs, and summed over the episodes; ``margin`` standard deviations are added. The
+    forecast is the maximum over these times. Without observations, every episode is assumed to reach its maximum.
 
     Args:
         capacities: Number of tokens that the cache of each engine holds.
@@ -66,7 +66,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the engine with the most capacity left by its forecast; ``None`` if the episode must wait."""
+        """Return the index of the engine with the most capacity left by forecast; ``None`` if the episode must wait."""
         self._refresh()
         # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
         # left.
@@ -127,7 +127,7 @@ class KvAware:
         return stay.engine
 
     def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:
-        """Count an episode in the length bucket of ``tokens``, unless it is already in that or a later bucket."""
+        """Count an episode in the length bucket of ``tokens``, unless it is already in that bucket or a later one."""
         now = bucket(tokens, stay.most)
         if now > row.at:
             sums = self._sums[engine]

@@ -1,9 +1,9 @@
 """``Scheduler``: an engine that distributes episodes over several engines, according to their free capacity.
 
-Covered: episodes get places in the order of their requests, stay on the engine that caches their prefix, and always
-free their place; a failing engine is excluded, and its episodes move; there is no polling. ``admission.py`` chooses the
-places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an episode), and starting or
-stopping engines.
+Covered: episodes get places (room in an engine's cache) in the order of their requests, stay on the engine that caches
+their prefix, and always free their place; a failing engine is excluded, and its episodes move; there is no polling.
+``admission.py`` chooses the places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such
+an episode), and starting or stopping engines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of token checks with the severity of each, and the summary of their findings.
+"""The table of token checks with the severity of each check, and the summary of their findings.
 
 Names that OpenEnv's token capture also uses (RFC 008, ``capture/validate.py``) have the same meaning here.
 """

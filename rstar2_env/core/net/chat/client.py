@@ -42,7 +42,7 @@ class ClientOptions:
         base_url: URL of the endpoint, up to and including its version.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Seconds to wait for an answer.
-        retries: Attempts after the first, on temporary failures.
+        retries: Maximum number of further attempts after a temporary failure.
         limits: Limits on all requests together.
         cache: File of the cached replies; ``None`` for no cache.
         api: The API of the endpoint.

@@ -34,7 +34,7 @@ class PairTally:
     examples: dict[tuple[bool, str], list[tuple[AuditCall, ...]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, cause: str, calls: Sequence[tuple[AuditCall, ...]], wrong: Sequence[bool], *, right: bool) -> None:
-        """Count pairs of a gold answer and an answer that belong to one cause.
+        """Count (gold answer, answer) pairs of one cause.
 
         Args:
             cause: Kind of spelling or mistake that these pairs test, such as "a digit appended".

@@ -54,7 +54,7 @@ datetime.datetime, datetime.date = _Later, _Day
 
 @dataclass(frozen=True, slots=True)
 class Surrounding:
-    """Settings of a process in which the same calls are graded again.
+    """Settings of a process in which earlier calls of the audit are graded again.
 
     Attributes:
         name: Name of the settings in the report.

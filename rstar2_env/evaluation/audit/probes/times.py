@@ -1,7 +1,7 @@
 """Probe for answers that take too long to grade, and for patterns whose grading time grows faster than their length.
 
 Times are CPU times of the target's process, so that other processes on the machine have no influence; only the deadline
-of a grade is wall-clock time. Not covered: work in processes that the grader starts, except through the deadline.
+of a grade is wall-clock time. Not covered: CPU time of processes that the grader starts; only the deadline limits it.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ def verifiers_target(name: str) -> Target:
 def openenv_target(name: str) -> Target:
     """Return a target that grades with an OpenEnv environment: a class (``module:Class``), or a server's address.
 
-    A class is played in the target's own process, so that the files that it reads can be recorded; its action must have
-    a field of type ``str``, which receives the answer.
+    A class runs in the target's own process, so that the files that the class reads can be recorded. The action of the
+    class must have a field of type ``str``, which receives the answer.
     """
     code = None if name.startswith(("http://", "https://")) else user_code_name(name)
     if code is not None and code.name:

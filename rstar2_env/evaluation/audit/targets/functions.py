@@ -100,7 +100,7 @@ def import_lines(code: UserCodeName) -> str:
 
 
 def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the source of a call's arguments: gold answer, answer and question, each for its parameter.
+    """Return the source of a call's arguments, which passes gold answer, answer and question to their parameters.
 
     Args:
         code: The function.
@@ -134,7 +134,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
     """Return source whose function ``grade`` calls a TRL reward function with one completion, as a conversation.
 
-    Every column of the data set that the function takes holds the gold answer.
+    Every data-set column among the function's parameters holds the gold answer.
     """
     names = what["names"]
     columns = [name for name in names if name in _COLUMNS] or (list(_COLUMNS) if what["any"] else [])

@@ -95,10 +95,10 @@ def own_env_target(name: str) -> Target:
 
 
 def reward_target(name: str) -> Target:
-    """Return a target that grades with the reward component ``name``, with or without options."""
+    """Return a target that grades with the reward component ``name``, which may include options."""
     return Target(name, "a component of a reward", _REWARD.format(name=name).lstrip(), versions=_VERSIONS)
 
 
 def verifier_target(name: str) -> Target:
-    """Return a target that grades with the verifier ``name``, with or without options."""
+    """Return a target that grades with the verifier ``name``, which may include options."""
     return Target(name, "a verifier", _VERIFIER.format(name=name).lstrip(), versions=_VERSIONS)

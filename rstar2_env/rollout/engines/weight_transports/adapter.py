@@ -62,7 +62,7 @@ class AdapterTransport(Transport):
         self._loaded: list[str] = []
 
     async def check(self, base: str) -> None:
-        """Check that a server accepts adapters and has room for two; a server that reports no options passes.
+        """Check that a server accepts adapters and has room for two of them; a server that reports no options passes.
 
         Raises:
             ConfigurationError: The server has room for only one adapter, or does not accept adapters.

@@ -40,7 +40,7 @@ class Transport(ABC):
             base: The server's address.
 
         Raises:
-            ConfigurationError: The server does not support it.
+            ConfigurationError: The server does not support the transport.
             ServiceError: The server does not answer.
         """
         return
@@ -55,8 +55,8 @@ class Transport(ABC):
             servers: Servers that need the weights.
 
         Raises:
-            ServiceError: A server refused them, or no server answers; if the attribute ``cause`` of the error is not
-                empty, another attempt may succeed.
+            ServiceError: A server refused the weights, or no server answers; if the attribute ``cause`` of the error is
+                not empty, another attempt may succeed.
         """
 
     @abstractmethod

@@ -84,7 +84,7 @@ class GroupTransport(Transport):
             return None
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """Broadcast weights to all servers; raises as ``Transport.send``."""
+        """Broadcast weights to all servers; raises the errors of ``Transport.send``."""
         with ExitStack() as done, servers.paused(version):
             pairs = named_weights(weights)
             if self._kept is not None:
@@ -160,7 +160,7 @@ class GroupTransport(Transport):
             raise ServiceError(f"A server was lost while it received weights: {', '.join(missing)}.", cause="lost")
 
     def _join(self, members: list[Server], servers: EngineServers) -> None:
-        """Create a process group of these members unless it exists; first end updates that a failed sync left open."""
+        """Create a process group of ``members`` unless it exists; first end updates that a failed sync left open."""
         named = [(server.base, server.losses) for server in members]
         if self._group is not None and named == self._members:
             return

@@ -67,7 +67,7 @@ class StoredWeights:
         """Return the folder of the newest weights; ``None`` if the servers still have their initial weights.
 
         Raises:
-            ServiceError: Another process of the run is still writing them.
+            ServiceError: Another process of the run is still writing the weights.
         """
         if self._written is not None:
             return self._written
