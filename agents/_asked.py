@@ -113,8 +113,8 @@ class Asked:
         """Start an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Seed of all random draws.
         """
         self._book.usage = {"requests": 0.0, "completion_tokens": 0.0}
@@ -288,8 +288,8 @@ class Asking:
         """Start an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Seed of all random draws.
         """
         self._asked.reset(observation, info, seed=seed)

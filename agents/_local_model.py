@@ -137,8 +137,8 @@ class LocalTurns:
         """Start an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``; ``system`` is the system message.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned; ``system`` is the system message.
             seed: Seed of all random draws.
         """
         self._system, self._ids = str(info.get("system") or ""), []

@@ -179,7 +179,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shares(written: list[str]) -> dict[str, float]:
-    """Parse ``LEVEL=SHARE`` arguments; return the share of each level."""
+    """Parse ``LEVEL=SHARE`` arguments; return the share of each level of difficulty."""
     shares = {}
     for each in written:
         level, _, share = each.partition("=")

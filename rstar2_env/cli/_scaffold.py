@@ -1,4 +1,4 @@
-"""Makes the files of a new environment, agent or part, optionally as a Python package, from ``templates``.
+"""Makes the files of a new environment, agent or part from ``templates``, optionally as a Python package.
 
 Every template has a module and its test. In both, ``my_name`` stands for the name and ``MyName`` for the class.
 """
@@ -33,7 +33,7 @@ class NewKind:
         noun: Name of the kind in sentences, with its article.
         use: Command or code that uses the new code; ``{code}`` stands for the file or for the name of an installed
             package.
-        use_file: Command or code that uses the file without installing it; empty if ``use`` works for that too.
+        use_file: Command or code that uses the file without installing it; empty if ``use`` works for the file too.
         registry: Registry of the kind, as ``module:NAME``; empty if the kind has no registry.
         extra: Extra of rstar2-env that the code needs; empty for none.
     """

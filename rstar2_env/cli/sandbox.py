@@ -158,7 +158,7 @@ def _provider_options(
     Args:
         ctx: The command that was called.
         settings: The values of ``--set``.
-        flags: The flags that give each option, by their names in Python.
+        flags: For each option, the names in Python of the flags that also set it.
 
     Raises:
         ConfigurationError: A flag and ``--set`` give the same option.

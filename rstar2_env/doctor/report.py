@@ -110,7 +110,7 @@ def _software(machine: MachineState) -> dict[str, str]:
 
 
 def _rows(cells: Callable[[MachineState], dict[str, str]], machine: MachineState | None) -> list[tuple[str, str]]:
-    """Return rows with the names and values that ``cells`` computes from a machine; without one, values are empty."""
+    """Return rows with the names and values that ``cells`` computes; without a machine, the values are empty."""
     return [(name, value if machine else OPEN) for name, value in cells(machine or MachineState()).items()]
 
 

@@ -311,7 +311,7 @@ class _State:
             )
 
     def traces(self, path: Path) -> list[Trace]:
-        """Return the traces of the qualifying episodes, in the order of the plan."""
+        """Return the traces of the qualifying episodes, in the order in which the episodes were planned."""
         kept = {number: own for own in self.problems for number in own.kept}
         found = {one.group: one for one in read_episodes(path) if one.group in kept}
         return [played_trace(found[number], number, kept[number]) for number in sorted(kept)]

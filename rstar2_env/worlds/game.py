@@ -1,8 +1,8 @@
 """Games: rules with knobs (difficulty options), a match against a scripted opponent, graded intermediate answers.
 
-The intermediate answers follow GAMEBoT (arXiv 2412.13602). Covered: the protocols; how intermediate answers are read,
-written and counted; the opponent's random numbers. Not covered: the turn loop and the reward
-(``rstar2_env.env.game_env``), and the rules of the games (each game has a file of its own).
+The intermediate answers, which answer questions about the position, follow GAMEBoT (arXiv 2412.13602). Covered: the
+protocols; how intermediate answers are read, written and counted; the opponent's random numbers. Not covered: the turn
+loop and the reward (``rstar2_env.env.game_env``), and the rules of the games (each game has a file of its own).
 """
 
 from __future__ import annotations

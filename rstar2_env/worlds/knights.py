@@ -142,7 +142,8 @@ def signature(statements: Sequence[Statement]) -> str:
     """A signature that ignores names, the order of people, and the order of the parts of ``and``, ``or`` and ``same``.
 
     Each person gets a colour (a hash) from their statement and the colours of the people in it, refined in a few
-    rounds; the sorted colours are the signature. Different puzzles may share a signature; they are then in one split.
+    rounds; the sorted colours are the signature. Different puzzles may share a signature; such puzzles are in the same
+    split.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

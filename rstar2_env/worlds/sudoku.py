@@ -181,7 +181,7 @@ def _allowed(grid: Sequence[int], size: int) -> list[int] | None:
 
 
 def _place(allowed: list[int], cell: int, bit: int, size: int) -> bool:
-    """Set a cell to the digit of ``bit``, and then each cell left with one possible digit; update ``allowed`` in place.
+    """Set a cell to the digit of ``bit``, then set each cell with only one possible digit; change ``allowed`` in place.
 
     Return ``False`` if a cell is left without a possible digit.
     """

@@ -47,7 +47,8 @@ class McpServer:
     """The tools of one MCP server, as one environment uses them.
 
     The tools are listed once in each process, when the first environment is made, and again if the server's Python file
-    has changed since. The server starts at the first call of an episode, or of the process if it is shared.
+    has changed since. The server starts at the first call of an episode; a shared server starts at the first call in
+    the process.
 
     Args:
         options: Address and options of the server.

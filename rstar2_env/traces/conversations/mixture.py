@@ -50,9 +50,10 @@ def mix_conversations(
 
     Args:
         sources: Maximum number of random conversations from each source; ``None`` takes all. A source is a name in
-            ``CONVERSATION_SETS``, or a file of lines with ``messages``.
+            ``CONVERSATION_SETS``, or a JSONL file whose lines have the key ``messages``.
         shelf: Location of the data sets.
-        seed: Seed of the choice and of the order. The choice from a source depends only on its name and rows.
+        seed: Seed of the choice and of the order. The choice from a source depends only on the seed, and on the
+            source's name and rows.
         report: Called with the number of finished sources and the number of all sources.
 
     Raises:
@@ -88,7 +89,7 @@ def mix_conversations(
 
 
 def is_file(source: str) -> bool:
-    """Return whether a source is a file of lines with ``messages``, and not the name of a set."""
+    """Return whether a source is a JSONL file, and not the name of a set."""
     return Path(source).suffix == ".jsonl"
 
 
