@@ -1,8 +1,8 @@
 """A transformers model in this process, for agents: token ids in, token ids out, one episode at a time.
 
 The conversation is kept as token ids, as in training: generated text is never tokenized again. All agents of a process
-that name the same model share it; torch and transformers are imported when it is loaded. Not covered: many concurrent
-episodes, for which an engine is faster (``rstar2 eval --model``).
+that name the same model share it; torch and transformers are imported when the model is loaded. Not covered: many
+concurrent episodes, for which an engine is faster (``rstar2 eval --model``).
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class MixtureEnv(gym.Env[str, str]):
     v0: first version.
 
     Attributes:
-        problems: The problems of all sources, drawn in proportion to the weights, with ids as above; ``None`` if a
-            source has no problems.
+        problems: The problems of all sources, drawn in proportion to the weights, with ids ``<source>:<id>``; ``None``
+            if a source has no problems.
 
     Args:
         sources: A mapping from names to the fields of a ``Source``: ``id``, and optionally ``weight``, ``scale``,

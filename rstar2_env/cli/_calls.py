@@ -28,7 +28,7 @@ FORM_EXAMPLES = {
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",
 }
-"""Example command lines for the forms of subcommands (see ``FORMS``), by the form's module."""
+"""Example command lines for the forms of subcommands (see ``FORMS``), keyed by the form's module."""
 
 RENAMED: dict[str, tuple[str, str]] = {
     **{kind: (f"list {kind}", "list") for kind in ("trainers", "parts", "agents", "envs", "wrappers")},
@@ -54,8 +54,8 @@ RENAMED_OPTIONS: dict[str, dict[str, str]] = {
     "sandbox run": {"--wall": "--timeout"},
     "sandbox serve": {"--max-wall": "--max-timeout", "--judge-wall": "--judge-timeout", "--drain": "--drain-timeout"},
 }
-"""New name of each option that was renamed in the last version, by subcommand and old name; the old name is still
-accepted."""
+"""New name of each option that was renamed in the last version, keyed by subcommand and then by the old name. The old
+names are still accepted."""
 
 _SWITCHES_OF_SHOW = ("--text", "--json", "--pager", "--no-pager")
 

@@ -179,7 +179,7 @@ def typed_options(words: Sequence[str], parameters: Iterable[Any]) -> list[Typed
 
 
 def _by_name(parameters: Iterable[Any]) -> dict[str, Any]:
-    """Return the parameters that are options, by each of their names (``-n``, ``--episodes``)."""
+    """Return the parameters that are options, keyed by each name of an option (``-n``, ``--episodes``)."""
     options = (parameter for parameter in parameters if parameter.param_type_name == "option")
     return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
 

@@ -92,7 +92,7 @@ KINDS: Mapping[str, NewKind] = {
         "train",
     ),
 }
-"""Kinds of code that ``rstar2 new`` writes, by name; each has a template."""
+"""Kinds of code that ``rstar2 new`` writes, keyed by name; each kind has a template."""
 
 _GROUPS = {"env": "envs", "problems": "problems", "loss": "losses"}
 
@@ -103,7 +103,7 @@ class NewFiles:
 
     Attributes:
         folder: The folder to which all files will be written.
-        files: Text of each file, by its path in the folder.
+        files: Text of each file, keyed by the file's path in the folder.
         name: Name of the module, and of the new part in its registry.
         use: Command or code that uses the part.
         test: Command that runs the test.

@@ -40,7 +40,7 @@ _FLAGS = {
     "resume": "run.resume",
     "overwrite": "run.overwrite",
 }
-"""Dotted name of the run's option that each flag sets, by the name of the flag's parameter."""
+"""Dotted name of the run's option that each flag sets, keyed by the name of the flag's parameter."""
 
 
 def train_command(

@@ -57,7 +57,7 @@ def report(
     Args:
         machine: The state of the machine; without it, the cells about the machine stay empty.
         checked: Results of the checks.
-        run: A run on that machine, for its metrics.
+        run: A run on that machine, whose metrics fill the form.
         proof: Rows of the table of ``rstar2 doctor --prove``: part, result, figure, value, expected range, seconds.
     """
     parts = [

@@ -56,4 +56,4 @@ KNOWN_MODELS = {
         ),
     )
 }
-"""Known models by name."""
+"""Known models, keyed by name."""

@@ -90,7 +90,7 @@ class ProblemTries:
     """The tries of one problem so far.
 
     Attributes:
-        counted: Number of available episodes (``Episode.available``); others do not count.
+        counted: Number of available episodes (``Episode.available``); other episodes do not count.
         right: Number of available episodes that earned the full reward.
         kept: Indices of the qualifying episodes in the plan of all episodes (``Episode.group``).
     """

@@ -34,7 +34,7 @@ def random_statement(speaker: int, people: int, depth: int, rng: np.random.Gener
     """Draw a statement; a simple statement is never about its speaker, since it would say nothing or be a paradox.
 
     Args:
-        speaker: 0-based number of the person who makes it; -1 for a part of a compound statement.
+        speaker: 0-based number of the person who makes the statement; -1 for a part of a compound statement.
         people: Number of people.
         depth: Maximum nesting depth.
         rng: The generator of random numbers.

@@ -15,7 +15,7 @@ from rstar2_env.worlds.puzzle import UnreadableAnswerError, pick, shuffled
 from rstar2_env.worlds.reading import plain
 
 BOXES = {4: (2, 2), 6: (2, 3), 9: (3, 3)}
-"""Number of rows and columns of a box, by the grid's size."""
+"""Number of rows and columns of a box, for each size of the grid."""
 
 _SKIPPED = re.compile(r"\\(?:begin|end)\{[a-zA-Z]{1,16}\*?\}(?:\{[|clr ]*\})?|\\hline|\\\\|[\s,;|/&+_\-\[\](){}]+")
 

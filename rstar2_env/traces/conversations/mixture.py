@@ -24,9 +24,9 @@ class Mixture:
 
     Attributes:
         records: Conversations in random order, each a dict with ``messages`` and ``source``.
-        rows: Number of rows, by source.
-        taken: Number of conversations taken, by source.
-        unusable: Number of unusable rows, by source and reason.
+        rows: Number of rows of each source.
+        taken: Number of conversations taken from each source.
+        unusable: For each source, the number of unusable rows for each reason.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
