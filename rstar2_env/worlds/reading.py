@@ -9,7 +9,7 @@ import json
 import re
 
 LONGEST_ANSWER = 4000
-"""Longest answer that is read, in characters: over ten times as long as any right answer in this package."""
+"""Longest answer that is read, in characters: over ten times as long as any right answer to a bundled puzzle."""
 
 _WRAPPER = re.compile(r"\\(?:text|texttt|textbf|textsf|mathrm|mathtt|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _SPACES = re.compile(r"(?<!\\)\\[,;:!> ]|\\(?:quad|qquad)\b|~")
