@@ -28,7 +28,7 @@ def penalty(episode: Episode) -> float:
 
 
 def penalties(episode: Episode) -> dict[str, float]:
-    """Return ``penalty`` and its terms ``tool_errors`` and ``format``; selectors report all three (``Weighs.weighed``)."""
+    """Return ``penalty`` and its terms ``tool_errors`` and ``format``, which selectors report (``Weighs.weighed``)."""
     return {
         "penalty": penalty(episode),
         "tool_errors": tool_error_penalty(episode),
