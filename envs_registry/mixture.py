@@ -53,8 +53,7 @@ class MixtureEnv(gym.Env[str, str]):
     ## Action space
     Any string, read by the environment of the episode's source.
 
-    ## Observation space
-    Any string, as returned by that environment.
+    ## Observation space Any string that the environment of the episode's source returns.
 
     ## Reward
     The reward of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An unknown

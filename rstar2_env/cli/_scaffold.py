@@ -143,7 +143,7 @@ def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
     """Make the files of a new part, without writing them.
 
     Args:
-        kind: A name of ``KINDS``.
+        kind: A key of ``KINDS``.
         name: Name of the part: letters, digits, ``-`` and ``_``.
         out: Folder of the files; with ``package``, the parent folder of the distribution's folder.
         package: Whether to make a distribution, with metadata, entry point, README with a card, test and a workflow for

@@ -236,7 +236,7 @@ def _worked(
 
 
 class _State:
-    """The episodes of a run so far, by problem.
+    """The episodes of a run so far, grouped by problem.
 
     Attributes:
         problems: The tries of each problem.

@@ -107,7 +107,7 @@ class ProblemTries:
 
     @property
     def level(self) -> str:
-        """Difficulty for the player: ``easy``, ``medium`` or ``hard``; empty without counted episodes."""
+        """Difficulty of the problem for the player: ``easy``, ``medium`` or ``hard``; empty if no episode counts."""
         return level_of(self.success_rate) if self.counted else ""
 
     def add(self, episode: Episode, selection: TraceSelection) -> str | None:

@@ -68,7 +68,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by the server's own name for it, without ``prefix``; the result has the same name."""
+        """Call a tool by the name that the server uses, without ``prefix``; the result has the same name."""
         began = time.monotonic()
         try:
             self._connect(context)
@@ -93,7 +93,7 @@ class McpServer:
         return replace(found, text=hidden(found.text), wall_s=time.monotonic() - began)
 
     def end_episode(self) -> None:
-        """End the episode's own server; a shared server stays."""
+        """End the episode's own server; a shared server keeps running."""
         self._calls = []
         if self._options.lifetime == "episode":
             self._leave()
@@ -108,7 +108,7 @@ class McpServer:
         self._left = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the session: the copy opens its own."""
+        """Pickle without the session: the copy opens a session of its own."""
         return {**self.__dict__, "_session": None, "_left": []}
 
     def _connect(self, context: CallContext) -> None:
@@ -229,7 +229,7 @@ class McpTool:
         return replace(self._server.call(self._theirs, arguments, context), name=self.spec.name)
 
     def end_episode(self) -> None:
-        """End the episode's own server; a shared server stays."""
+        """End the episode's own server; a shared server keeps running."""
         self._server.end_episode()
 
     def close(self) -> None:
