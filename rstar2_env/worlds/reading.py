@@ -30,7 +30,7 @@ def plain(answer: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """The text without one pair of quotation marks around it."""
+    """The text without one enclosing pair of quotation marks."""
     for marks in _QUOTES:
         half = len(marks) // 2
         if len(text) >= len(marks) and text.startswith(marks[:half]) and text.endswith(marks[half:]):

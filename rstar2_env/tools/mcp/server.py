@@ -218,7 +218,7 @@ class McpTool:
         self._server, self._theirs, self.spec = server, theirs, spec
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Check the arguments against the whole schema, and call the tool."""
+        """Check the arguments against the tool's full JSON schema, and call the tool."""
         # The registry is empty, so that a schema cannot make this process fetch another schema.
         validator = jsonschema.Draft202012Validator(dict(self.spec.parameters), registry=Registry())
         fault = jsonschema.exceptions.best_match(validator.iter_errors(dict(arguments)))
