@@ -344,7 +344,7 @@ def _programs(problem: Problem, options: TraceOptions) -> list[str]:
 
 
 def _calculations(problem: Problem) -> Sequence[str]:
-    """Return the problem's calculations; if it has none, the calculations marked in its solution, as in GSM8K's files."""
+    """Return the problem's calculations, or else the calculations marked in its solution, as in GSM8K's files."""
     given: Sequence[str] | None = problem.meta.get("calculations")
     solution = str(problem.meta.get("solution") or "")
     return [found[2:-2] for found in _CALCULATION.findall(solution)] if given is None else given
