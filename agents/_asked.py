@@ -81,7 +81,7 @@ class _Book:
 
     Attributes:
         most: Token budget, after which no further request is made; 0 for no limit.
-        usage: Counters of this episode, such as ``requests`` and ``completion_tokens``, by name.
+        usage: Counters of this episode, such as ``requests`` and ``completion_tokens``, keyed by name.
         seed: Seed of the episode.
         draws: Number of seeds derived from ``seed`` so far.
     """
@@ -113,8 +113,8 @@ class Asked:
         """Start an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Seed of all random draws.
         """
         self._book.usage = {"requests": 0.0, "completion_tokens": 0.0}
@@ -142,7 +142,7 @@ class Asked:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Counters of this episode by name; ``requests`` and ``completion_tokens`` are always present."""
+        """Counters of this episode, keyed by name; ``requests`` and ``completion_tokens`` are always present."""
         return self._book.usage
 
     @property
@@ -276,7 +276,7 @@ class Asking:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Counts of requests and tokens in this episode so far, by name."""
+        """Counts of requests and tokens in this episode so far, keyed by name."""
         return self._asked.usage
 
     @property
@@ -288,8 +288,8 @@ class Asking:
         """Start an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Seed of all random draws.
         """
         self._asked.reset(observation, info, seed=seed)

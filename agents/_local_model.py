@@ -1,8 +1,8 @@
 """A transformers model in this process, for agents: token ids in, token ids out, one episode at a time.
 
 The conversation is kept as token ids, as in training: generated text is never tokenized again. All agents of a process
-that name the same model share it; torch and transformers are imported when it is loaded. Not covered: many concurrent
-episodes, for which an engine is faster (``rstar2 eval --model``).
+that name the same model share it; torch and transformers are imported when the model is loaded. Not covered: many
+concurrent episodes, for which an engine is faster (``rstar2 eval --model``).
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class LocalTurns:
         """Start an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``; ``system`` is the system message.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned; ``system`` is the system message.
             seed: Seed of all random draws.
         """
         self._system, self._ids = str(info.get("system") or ""), []

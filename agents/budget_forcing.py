@@ -1,8 +1,8 @@
 """``budget_forcing``: enforces a minimum and a maximum length of thought. s1 (arXiv 2501.19393), section 3.1.
 
-If an agent stops thinking before ``least`` tokens, "Wait" is appended to the thought and the agent continues. If the
-thought is longer, it is cut after ``most`` tokens and the agent must answer. The paper appends "Wait" two to six times,
-and ends a cut thought with the end-of-thinking mark and "Final Answer:".
+If an agent stops thinking before ``least`` tokens, "Wait" is appended to the thought and the agent continues. A thought
+of more than ``most`` tokens is cut, and the agent must answer. The paper appends "Wait" two to six times, and ends a
+cut thought with the end-of-thinking mark and "Final Answer:".
 """
 
 from __future__ import annotations

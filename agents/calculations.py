@@ -49,8 +49,8 @@ class Calculations:
         """Prepare all turns of the episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Not used.
             problem: The problem, with its gold answer.
         """

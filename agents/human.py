@@ -32,8 +32,8 @@ class Human:
         """Show the system message.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Not used.
         """
         self._show(f"\n=== {info.get('problem_id') or 'a new episode'} ===\n{info.get('system', '')}\n")

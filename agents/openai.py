@@ -122,8 +122,8 @@ class OpenAIChat:
         """Start a conversation, with the system message if there is one.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``; ``system`` is the system message, ``tools`` the schemas.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned; ``system`` is the system message, ``tools`` the schemas.
             seed: Seed of the episode, from which each turn's seed is derived.
         """
         self._talk.begin(info)

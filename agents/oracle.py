@@ -54,8 +54,8 @@ class Oracle:
         """Prepare all turns of the episode, unless there is a reference player.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Not used.
             problem: The problem, with its gold answer.
             reference: Function that returns the next turn of the environment's reference player; ``None`` if the

@@ -64,8 +64,8 @@ class RandomText:
         """Seed the random generator.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Seed of the random generator.
         """
         self._rng = np.random.default_rng(seed)

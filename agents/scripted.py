@@ -30,8 +30,8 @@ class Scripted:
         """Start the script from its first turn.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Not used.
         """
         self._next = 0

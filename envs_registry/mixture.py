@@ -53,8 +53,7 @@ class MixtureEnv(gym.Env[str, str]):
     ## Action space
     Any string, read by the environment of the episode's source.
 
-    ## Observation space
-    Any string, as returned by that environment.
+    ## Observation space Any string that the environment of the episode's source returns.
 
     ## Reward
     The reward of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An unknown
@@ -82,8 +81,8 @@ class MixtureEnv(gym.Env[str, str]):
     v0: first version.
 
     Attributes:
-        problems: The problems of all sources, drawn in proportion to the weights, with ids as above; ``None`` if a
-            source has no problems.
+        problems: The problems of all sources, drawn in proportion to the weights, with ids ``<source>:<id>``; ``None``
+            if a source has no problems.
 
     Args:
         sources: A mapping from names to the fields of a ``Source``: ``id``, and optionally ``weight``, ``scale``,

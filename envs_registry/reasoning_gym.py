@@ -1,4 +1,4 @@
-"""``rstar2/ReasoningGym-v0``: every generator of the package reasoning-gym as an environment, if it is installed."""
+"""``rstar2/ReasoningGym-v0``: every generator of reasoning-gym as an environment, if this package is installed."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "advantage.2.weight": (ACTIONS, _WIDE),
     "advantage.2.bias": (ACTIONS,),
 }
-"""Shape of every weight, by the name of its torch parameter."""
+"""Shape of every weight, keyed by the name of the torch parameter."""
 
 NetworkWeights = Mapping[str, np.ndarray[Any, Any]]
 
@@ -39,7 +39,7 @@ def q_values(weights: NetworkWeights, scores: np.ndarray[Any, Any]) -> np.ndarra
     """Return the Q-value of each of the five reasoning blocks among which the agent ``navigator`` chooses.
 
     Args:
-        weights: Weights of the network, by the names in ``SHAPES``.
+        weights: Weights of the network, keyed by the names in ``SHAPES``.
         scores: The seven scores that the model gives its own work, from 1 to 3, shape (..., 7).
 
     Returns:

@@ -24,7 +24,7 @@ from ._chain import ThoughtChain
 from .rap_mcts import RapMcts, RapWorld
 
 Solved = Mapping[str, Any]
-"""A solved problem: ``question``, and ``template`` (the method in words) or ``steps`` (a list of lines) or both."""
+"""A solved problem: ``question``, and ``template`` (the method in words), ``steps`` (a list of lines) or both."""
 
 
 class RetrievalMcts(RapMcts):
@@ -32,8 +32,8 @@ class RetrievalMcts(RapMcts):
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.
-        solved: Solved problems: a JSONL file or a list of dicts, with the keys ``question`` and ``template`` (the
-            method in words) or ``steps`` (a list of strings) or both; ``None`` retrieves nothing.
+        solved: Solved problems: a JSONL file or a list of dicts, with the key ``question``, and with ``template`` (the
+            method in words), ``steps`` (a list of strings) or both; ``None`` retrieves nothing.
         templates: Maximum number of similar problems to show.
         steps: Maximum number of similar steps to show.
         iterations: Number of descents from the root.

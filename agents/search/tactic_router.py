@@ -79,8 +79,8 @@ class TacticRouter(Thinker):
         """Start an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Seed of all random draws.
         """
         super().reset(observation, info, seed=seed)

@@ -28,7 +28,7 @@ FORM_EXAMPLES = {
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",
 }
-"""Example command lines for the forms of subcommands (see ``FORMS``), by the form's module."""
+"""Example command lines for the forms of subcommands (see ``FORMS``), keyed by the form's module."""
 
 RENAMED: dict[str, tuple[str, str]] = {
     **{kind: (f"list {kind}", "list") for kind in ("trainers", "parts", "agents", "envs", "wrappers")},
@@ -54,8 +54,8 @@ RENAMED_OPTIONS: dict[str, dict[str, str]] = {
     "sandbox run": {"--wall": "--timeout"},
     "sandbox serve": {"--max-wall": "--max-timeout", "--judge-wall": "--judge-timeout", "--drain": "--drain-timeout"},
 }
-"""New name of each option that was renamed in the last version, by subcommand and old name; the old name is still
-accepted."""
+"""New name of each option that was renamed in the last version, keyed by subcommand and then by the old name. The old
+names are still accepted."""
 
 _SWITCHES_OF_SHOW = ("--text", "--json", "--pager", "--no-pager")
 
@@ -125,8 +125,8 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Return the words with the values of the flags as positional arguments, in the order of ``flags``.
 
-    A value without its flag is among the other words. Therefore all other words are inserted after the values of the
-    flags that precede the first missing flag.
+    A value that was typed without its flag is one of the other words. Therefore these words take the place of the value
+    whose flag is the first missing one.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])
@@ -137,7 +137,7 @@ def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[st
 
 
 def _taken(words: list[str], flag: str) -> list[str] | None:
-    """Remove the flag and its value from the words; return [value], [] without a value, ``None`` without the flag."""
+    """Remove a flag and its value; return ``[value]``, ``[]`` without a value, or ``None`` if the flag is missing."""
     at = next((place for place, word in enumerate(words) if word.partition("=")[0] == flag), None)
     if at is None:
         return None
@@ -148,7 +148,7 @@ def _taken(words: list[str], flag: str) -> list[str] | None:
 
 
 def _with_episode(words: Sequence[str]) -> list[str]:
-    """Put ``--episode`` before each number in the arguments of ``rstar2 show`` that is not an option's value."""
+    """Put ``--episode`` before each argument of ``rstar2 show`` that is a number and not an option's value."""
     found: list[str] = []
     for word in words:
         before = found[-1] if found else ""

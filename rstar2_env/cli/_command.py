@@ -1,9 +1,9 @@
 """Error handling of every command: converts user errors and Ctrl-C to one line and an exit code.
 
-Covered: errors of this package, Gymnasium's errors about an id, operating-system errors about a path from the command
-line, and a full disk. Each prints one line on stderr, followed by the documentation section that explains it, and exits
-with 2. Ctrl-C prints one line and exits with 130. Not covered, on purpose: any other exception is a bug and keeps its
-traceback.
+Covered: errors of this package, Gymnasium's errors about an environment id, operating-system errors about a path from
+the command line, and a full disk. Each prints one line on stderr, followed by the documentation section that explains
+it, and exits with 2. Ctrl-C prints one line and exits with 130. Not covered, on purpose: any other exception is a bug
+and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 
 
 def _refused_value(cause: Any) -> str:
-    """Return ", got VALUE." for the message about a wrong argument, or "" if ``cause`` does not contain one value."""
+    """Return ", got VALUE." for the message about a wrong argument, or "" if ``cause`` does not name exactly one."""
     found = cause.errors() if callable(getattr(cause, "errors", None)) else []
     return f", got {found[0]['input']!r}." if len(found) == 1 and "input" in found[0] else ""
 
@@ -126,7 +126,7 @@ class CliCommand(_PlainSwitches, TyperCommand):
 
 
 _TYPED_NAMES = "rstar2 typed names"
-"""Key in the context's ``meta`` for a dict with the name that the user typed for each parameter (``-n``)."""
+"""Key in the context's ``meta``; the value is a dict with the name that the user typed for each parameter (``-n``)."""
 
 
 def _typed_names(ctx: Any) -> dict[str, str]:
@@ -179,7 +179,7 @@ def typed_options(words: Sequence[str], parameters: Iterable[Any]) -> list[Typed
 
 
 def _by_name(parameters: Iterable[Any]) -> dict[str, Any]:
-    """Return the parameters that are options, by each of their names (``-n``, ``--episodes``)."""
+    """Return the parameters that are options, keyed by each name of an option (``-n``, ``--episodes``)."""
     options = (parameter for parameter in parameters if parameter.param_type_name == "option")
     return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
 
@@ -302,9 +302,9 @@ def _exit_with_error(message: str, error: BaseException) -> None:
 def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
     """Return a prefix for the error message: the option that led to the failing path; ``None`` if no argument did.
 
-    An argument led to the path if it is the path itself, a parent folder, or a path below it: if ``a`` cannot be
-    created, ``--out a/b/c`` fails at ``a``. If there are several, the one nearest to the path is named. The prefix is
-    empty for an argument without a flag.
+    An argument led to the failing path if it is this path, one of its parent folders, or a path below it: if ``a``
+    cannot be created, ``--out a/b/c`` fails at ``a``. Of several such arguments, the one nearest to the failing path is
+    named. The prefix is empty for an argument without a flag.
     """
     if not isinstance(error.filename, (str, os.PathLike)):
         return None

@@ -129,7 +129,7 @@ ReportTo = Annotated[
 
 
 def with_tools(settings: Iterable[str] | None, tools: Iterable[str] | None) -> list[str]:
-    """Return the values of ``--set``, and the values of ``--tool`` converted to the same form."""
+    """Return the values of ``--set``; the values of ``--tool`` follow as one more, ``env.tools=[...]``."""
     import json
 
     chosen = list(tools or ())
@@ -210,7 +210,7 @@ def as_typed(value: Any, written: str) -> Any:
 
 
 def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
-    """Return options whose values are given by flags of the command; error messages about a value name its flag.
+    """Return options with the values of the command's flags; error messages about a value name its flag.
 
     Args:
         ctx: The command that was called.
@@ -222,7 +222,7 @@ def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
 
 
 def limits_of(ctx: typer.Context, **options: str) -> Limits:
-    """Return the limits of programs that flags of the command give; for the arguments see ``given_by``."""
+    """Return the limits of programs that the command's flags set; for the arguments see ``given_by``."""
     from rstar2_env.core.options.declare import call_with_options
     from rstar2_env.sandbox.limits import Limits
 

@@ -36,7 +36,7 @@ def by_playing(
     """Let a model or an agent solve problems, write traces of the correct episodes, and print the counts.
 
     The arguments are the values of the flags of ``rstar2 traces`` with the same names, except the last three, which are
-    dicts of values by name. ``player`` contains the flags that define the player, which are the keyword arguments of
+    dicts of names and values. ``player`` contains the flags that define the player, which are the keyword arguments of
     ``_player_options``. ``playing`` contains the flags that limit the episodes and select the traces, such as
     ``tries``. ``worked`` contains the options of traces from worked solutions, such as ``error_rate``.
     """
@@ -179,7 +179,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shares(written: list[str]) -> dict[str, float]:
-    """Parse ``LEVEL=SHARE`` arguments; return the share of each level."""
+    """Parse ``LEVEL=SHARE`` arguments; return the share of each level of difficulty."""
     shares = {}
     for each in written:
         level, _, share = each.partition("=")

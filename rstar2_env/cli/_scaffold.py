@@ -1,4 +1,4 @@
-"""Makes the files of a new environment, agent or part, optionally as a Python package, from ``templates``.
+"""Makes the files of a new environment, agent or part from ``templates``, optionally as a Python package.
 
 Every template has a module and its test. In both, ``my_name`` stands for the name and ``MyName`` for the class.
 """
@@ -33,7 +33,7 @@ class NewKind:
         noun: Name of the kind in sentences, with its article.
         use: Command or code that uses the new code; ``{code}`` stands for the file or for the name of an installed
             package.
-        use_file: Command or code that uses the file without installing it; empty if ``use`` works for that too.
+        use_file: Command or code that uses the file without installing it; empty if ``use`` works for the file too.
         registry: Registry of the kind, as ``module:NAME``; empty if the kind has no registry.
         extra: Extra of rstar2-env that the code needs; empty for none.
     """
@@ -92,7 +92,7 @@ KINDS: Mapping[str, NewKind] = {
         "train",
     ),
 }
-"""Kinds of code that ``rstar2 new`` writes, by name; each has a template."""
+"""Kinds of code that ``rstar2 new`` writes, keyed by name; each kind has a template."""
 
 _GROUPS = {"env": "envs", "problems": "problems", "loss": "losses"}
 
@@ -103,7 +103,7 @@ class NewFiles:
 
     Attributes:
         folder: The folder to which all files will be written.
-        files: Text of each file, by its path in the folder.
+        files: Text of each file, keyed by the file's path in the folder.
         name: Name of the module, and of the new part in its registry.
         use: Command or code that uses the part.
         test: Command that runs the test.
@@ -143,7 +143,7 @@ def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
     """Make the files of a new part, without writing them.
 
     Args:
-        kind: A name of ``KINDS``.
+        kind: A key of ``KINDS``.
         name: Name of the part: letters, digits, ``-`` and ``_``.
         out: Folder of the files; with ``package``, the parent folder of the distribution's folder.
         package: Whether to make a distribution, with metadata, entry point, README with a card, test and a workflow for

@@ -50,8 +50,8 @@ class Typist:
         """Show the start of an episode.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned.
             seed: Not used.
         """
         self._tools, self._begun = list(info.get("tools") or ()), False

@@ -63,7 +63,7 @@ def launch_command(
         typer.Option(
             metavar="COMMAND",
             help="Command that starts an inference server, instead of vLLM. In the command, {model}, {host} and "
-            "{port} are replaced by the model and its address, and {size} by the value of --tensor-parallel.",
+            "{port} are replaced by the model and the server's address, and {size} by the value of --tensor-parallel.",
         ),
     ] = None,
     timeout: Annotated[

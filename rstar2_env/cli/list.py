@@ -1,4 +1,4 @@
-"""``rstar2 list``: list the parts of a kind, from the package and installed plugins, or show one part."""
+"""``rstar2 list``: list all parts of one kind, including the parts of installed plugins, or show one part."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return the memory of this ``machine``, and the memory that ``play``, ``train`` and ``train_lora`` need, in bytes.
+    """Return bytes of memory: the size on this ``machine``, and the needs of ``play``, ``train`` and ``train_lora``.
 
     The estimates are for float32. The result is {} if the architecture of the model is unknown.
     """

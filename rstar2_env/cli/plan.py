@@ -148,7 +148,7 @@ _SECONDS = {
     "other": "other",
     "total": "total",
 }
-"""Label of each duration in a step, by the name of the duration in the plan's record."""
+"""Label of each duration in a step, keyed by the duration's name in the plan's record."""
 
 
 def _show(plan: Any) -> None:

@@ -54,8 +54,8 @@ def run_command(
 ) -> None:
     """Run the stages of a pipeline in the order of their dependencies; skip stages that are up to date.
 
-    The same command resumes a run that was killed or interrupted. If the options or inputs of a stage have changed, the
-    stage and all that depend on it run again; their earlier results are set aside, not deleted.
+    The same command resumes a run that was killed or interrupted. If the options or inputs of a stage have changed,
+    this stage and all stages that depend on it run again; their earlier results are set aside, not deleted.
     """
     from rstar2_env.cli._options import refuse_disagreement
     from rstar2_env.core.errors import ConfigurationError

@@ -28,7 +28,7 @@ app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve-mcp --timeout 5
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 _LIMITS = {"wall_s": "timeout", "memory_mb": "memory", "processes": "processes", "output_bytes": "output"}
-"""For each limit of programs, the name of the parameter that sets it."""
+"""For each limit of programs, the name of the command's parameter that sets the limit."""
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider that runs the programs (local, docker, ...).")]
 
@@ -158,7 +158,7 @@ def _provider_options(
     Args:
         ctx: The command that was called.
         settings: The values of ``--set``.
-        flags: The flags that give each option, by their names in Python.
+        flags: For each option, the names in Python of the flags that also set it.
 
     Raises:
         ConfigurationError: A flag and ``--set`` give the same option.

@@ -40,7 +40,7 @@ _FLAGS = {
     "resume": "run.resume",
     "overwrite": "run.overwrite",
 }
-"""Dotted name of the run's option that each flag sets, by the name of the flag's parameter."""
+"""Dotted name of the run's option that each flag sets, keyed by the name of the flag's parameter."""
 
 
 def train_command(
@@ -260,7 +260,7 @@ def _resume_hint(folder: Path) -> str:
 
 
 def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
-    """Return the options that ``--set`` and ``--tool`` give, a dict for each, in the given order.
+    """Return the options that ``--set`` and ``--tool`` give: one dict for each argument, in the given order.
 
     Raises:
         ConfigurationError: A flag gives one of these options a different value.

@@ -96,9 +96,9 @@ def validate_command(
 ) -> None:
     """Check every problem in four ways, and the contract of the environment; exit with 1 if a check fails.
 
-    The gold answer must earn 1 and a corrupted answer 0, a malformed turn must return a typed error, and a repetition
-    must give the same results. With --level, the checks of docs/validation.md run instead.
-    `rstar2 validate --tokens RUN|MODEL` checks the tokens of a run, or the chat template of a model.
+    The gold answer must earn 1 and a corrupted answer 0, a malformed turn must return a typed error, and the same
+    actions must give the same results when they are repeated. With --level, the checks of docs/validation.md run
+    instead. `rstar2 validate --tokens RUN|MODEL` checks the tokens of a run, or the chat template of a model.
     """
     import json
 

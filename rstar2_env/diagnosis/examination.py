@@ -81,7 +81,9 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
     if step is not None:
         if not any(one.number <= step for one in run.steps):
             first = f"its first step is {run.steps[0].number}" if run.steps else "it has no steps"
-            raise ConfigurationError(f"The run {run.name} does not have a step up to {step}: {first}.", option="step")
+            raise ConfigurationError(
+                f"The run {run.name} does not have a step at or before {step}: {first}.", option="step"
+            )
         run = run.until(step)
     found: list[tuple[Finding, Sequence[str], Sequence[str]]] = []
     silent: list[str] = []

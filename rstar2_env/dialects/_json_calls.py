@@ -25,10 +25,7 @@ _SPACE = re.compile(r"\s*")
 _MAX_DIGITS = 4000
 _WINDOW = 512
 _LONGEST_WORD = 16
-"""Number of characters at the end of a window in which an error may be caused by a word that the window cuts.
-
-A window is the part of a turn that is decoded at once; such a word is ``-Infinity``.
-"""
+"""An error this near to the end of a window may come from a word that the window cuts, such as ``-Infinity``."""
 _UNTERMINATED = "Unterminated string starting at"
 _HINTS = {
     "Invalid control character at": r"a line break inside a string is written \n",

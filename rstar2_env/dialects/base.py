@@ -31,7 +31,7 @@ class Dialect(Protocol):
         ...
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """Return the system message; an empty string for none."""
+        """Return the system message; an empty string if there is none."""
         ...
 
     def user(self, question: str) -> str:

@@ -61,7 +61,7 @@ class FencedDialect:
         system: Replaces the system message; ``""`` means none.
         instruction: The user message; ``"%s"`` stands for the question.
         tool: Name of the tool that runs the programs.
-        stdin: Whether that tool has an argument ``input`` in addition to ``code``; it is always empty.
+        stdin: Whether that tool has, in addition to ``code``, an argument ``input``, which is always empty.
         compact: Use a short system message, without an example, for a policy that learned the format from traces.
     """
 

@@ -196,7 +196,7 @@ class MachineState(CheckedOptions):
         driver: The accelerators, as the kernel's drivers report them.
         torch: The installed torch.
         vllm: The installed vLLM.
-        packages: Versions of further packages, by name.
+        packages: Versions of further packages, keyed by the package's name.
         environment: The environment variables that affect training, without keys and tokens.
         bounds: Limits of the process, its user and its control group.
         sandbox: State of the local sandbox.

@@ -57,7 +57,7 @@ def report(
     Args:
         machine: The state of the machine; without it, the cells about the machine stay empty.
         checked: Results of the checks.
-        run: A run on that machine, for its metrics.
+        run: A run on that machine, whose metrics fill the form.
         proof: Rows of the table of ``rstar2 doctor --prove``: part, result, figure, value, expected range, seconds.
     """
     parts = [
@@ -110,7 +110,7 @@ def _software(machine: MachineState) -> dict[str, str]:
 
 
 def _rows(cells: Callable[[MachineState], dict[str, str]], machine: MachineState | None) -> list[tuple[str, str]]:
-    """Return rows with the names and values that ``cells`` computes from a machine; without one, values are empty."""
+    """Return rows with the names and values that ``cells`` computes; without a machine, the values are empty."""
     return [(name, value if machine else OPEN) for name, value in cells(machine or MachineState()).items()]
 
 

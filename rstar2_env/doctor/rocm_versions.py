@@ -29,7 +29,7 @@ VLLM_IMAGE = f"vllm/vllm-openai-rocm:v{VLLM}"
 """vLLM's image for ROCm, with torch, RCCL and AITER."""
 
 VLLM_WHEEL_PYTHON = "3.12"
-"""The only Python version for which vLLM publishes ROCm wheels; on others, pip silently installs the CUDA wheel."""
+"""The only Python version for which vLLM publishes ROCm wheels; with others, pip silently installs the CUDA wheel."""
 
 VLLM_WHEEL_INDEX = "https://wheels.vllm.ai/rocm/"
 """Package index of vLLM's ROCm wheels."""
@@ -42,7 +42,7 @@ ARCHITECTURES = {
     "gfx942": ("MI300", "6.3"),
     "gfx950": ("MI350", "7.0"),
 }
-"""Instinct accelerators by architecture: their series, and the oldest version of ROCm with which vLLM supports them
+"""For each architecture, the series of Instinct accelerators, and the oldest ROCm version with which vLLM supports them
 (docs.vllm.ai, installation on ROCm)."""
 
 AITER_ARCHITECTURES = ("gfx942", "gfx950")

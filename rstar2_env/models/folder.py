@@ -27,7 +27,7 @@ def model_folder(model: Any) -> Any:
 
 
 def folder_of_gguf(model: Any) -> Any:
-    """Return the folder to which a GGUF file is converted (now, if not yet); return any other model unchanged.
+    """Return the folder of a GGUF file's model, converting the file if needed; return any other model unchanged.
 
     Raises:
         ConfigurationError: The GGUF file cannot be converted.

@@ -18,7 +18,7 @@ def cache_argument(model: torch.nn.Module) -> Literal["cache", "past_key_values"
 
     Args:
         model: A causal language model, or a wrapper of one, such as an adapter; the signature of a wrapper names
-            neither argument, and that of the module inside counts.
+            neither argument, so the signature of the wrapped module is read.
     """
     for module in model.modules():
         arguments = inspect.signature(module.forward).parameters

@@ -11,7 +11,7 @@ class KnownModel:
 
     Attributes:
         name: Name in ``rstar2 model get NAME``.
-        title: Name that its authors gave it.
+        title: Name that the model's authors gave it.
         hub: Name on the Hugging Face hub.
         license: License of the weights.
         package: Name of the Python package.
@@ -56,4 +56,4 @@ KNOWN_MODELS = {
         ),
     )
 }
-"""Known models by name."""
+"""Known models, keyed by name."""

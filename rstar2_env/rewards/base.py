@@ -149,7 +149,7 @@ def is_text_function(value: object) -> bool:
 
 
 def parameters_of(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a callable by name; empty if it has no signature."""
+    """Return the parameters of a callable, keyed by name; empty if the callable has no signature."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):  # a callable that is not written in Python may have no signature

@@ -93,7 +93,7 @@ def similarity(own: str, gold: str) -> float:
 
 
 def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the new text of each edited file, by path; ``None`` if there is no edit or an edit cannot be applied."""
+    """Return the new text of each edited file, keyed by path; ``None`` without an edit or if an edit fails."""
     heads = list(_FILE.finditer(text))
     found: dict[str, str] = {}
     ends = [*(head.start() for head in heads[1:]), len(text)]

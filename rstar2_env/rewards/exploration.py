@@ -37,7 +37,7 @@ class Exploration(CheckedOptions):
     Attributes:
         how: ``"length"``, or ``"creativity"``, which a judge scores.
         scale: With ``"length"``, the penalty is ``scale`` divided by the estimated number of tokens.
-        unanswered: With ``"length"``, added to the score of an episode without a marked answer.
+        unanswered: With ``"length"``, amount that is added to the score of an episode without a marked answer.
     """
 
     how: Literal["length", "creativity"] = "length"

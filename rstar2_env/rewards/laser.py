@@ -122,7 +122,7 @@ class Laser(CheckedOptions):
         return self.targets.get(_band(accuracy), self.limit or _PAPER_LIMIT)
 
     def _smallest(self, band: str) -> int:
-        """Return the target length of a band of difficulty ("easy", "medium" or "hard"), from the latest groups."""
+        """Compute the target length of a difficulty band ("easy", "medium" or "hard") from the latest groups."""
         limit = self.limit or _PAPER_LIMIT
         lengths = [length for name, _, each in self._seen if name == band for length in each]
         if not lengths:

@@ -30,7 +30,7 @@ ACT, THINK = "<act>", "<think>"
 
 
 class TokenScorer(Protocol):
-    """Computes log-probabilities of ids; see ``LanguageModel``."""
+    """Computes log-probabilities of token ids; see ``LanguageModel``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and the preceding ids."""

@@ -2,8 +2,8 @@
 
     r = -(pass rate) (output L_out / max L_out + input L_in / max L_in + turns T / max T)
 
-as in prime-rl. L_out is the number of the policy's tokens, L_in of all other tokens, and T the number of turns; each
-maximum is over the group, and ``output``, ``input`` and ``turns`` are weights.
+as in prime-rl. L_out is the number of the policy's tokens, L_in the number of all other tokens, and T the number of
+turns; each maximum is over the group, and ``output``, ``input`` and ``turns`` are weights.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class ModelVerifierReward:
         object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return at most 1; this already rewards a correct answer, so do not add the environment's own reward."""
+        """Return a score up to 1; it already rewards a correct answer, so do not add the environment's own reward."""
         assert ctx.judge is not None  # guaranteed by ``needs``
         problem = problem_of(ctx, "model_verifier")
         if not (episode.answer or "").strip():

@@ -14,7 +14,7 @@ class OutcomeReward:
 
     Attributes:
         correct: Score of a correct episode.
-        wrong: Score of a wrong episode, or one without an answer.
+        wrong: Score of a wrong episode, also of an episode without an answer.
     """
 
     correct: float = 1.0

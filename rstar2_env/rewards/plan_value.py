@@ -3,7 +3,7 @@
 The score is the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up
 to the end of its plan. Every scored episode needs ``rollouts`` further episodes, even if two episodes have the same
 plan. An episode earns 0 if its first turn has no plan or ends with the plan. The paper adds this score to the rewards
-for the outcome and the format, without stating the weights of the sum; here all are 1.
+for the outcome and the format, without stating the weights of the sum; here all weights are 1.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Let r_1 ... r_K be the scores of the K steps. The episode earns the sum of the b
 - ``both``: the scores are clipped first, and then subtracted as in ``delta``.
 
 A plain sum would grow with every step, so a policy would learn to repeat a step with a high score. The steps are the
-policy's turns, and eta is a threshold. The paper pays each step separately, as ``credit="turns"`` does: the sum of the
-bounded scores of a turn and of all later turns is added to the turn's advantage; for ``delta`` and ``both``, this sum
+policy's turns, and eta is a threshold. The paper pays each step separately, as ``credit="turns"`` does: the bounded
+scores from a turn to the last turn are summed and added to the turn's advantage; for ``delta`` and ``both``, this sum
 is the turn's own (clipped) score. With ``credit="episode"``, the sum over all turns is added to the reward for the
 answer.
 """

@@ -1,7 +1,7 @@
 """The penalty of Resample-on-Correct, ``p_err + p_format`` (rStar2-Agent, arXiv 2508.20722, Eqs. 4 and 5).
 
 Covered: the penalty of one episode, which ``roc``, ``quality_ties`` and the reward ``clean_success`` use. Not covered:
-how ``roc`` selects by it (``trainers/selectors/resample_on_correct.py``).
+how ``roc`` selects episodes by their penalty (``trainers/selectors/resample_on_correct.py``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def penalty(episode: Episode) -> float:
 
 
 def penalties(episode: Episode) -> dict[str, float]:
-    """Return ``penalty`` and its terms ``tool_errors`` and ``format``; selectors report them (``Weighs.weighed``)."""
+    """Return ``penalty`` and its terms ``tool_errors`` and ``format``, which selectors report (``Weighs.weighed``)."""
     return {
         "penalty": penalty(episode),
         "tool_errors": tool_error_penalty(episode),

@@ -93,7 +93,7 @@ class Router(CheckedOptions):
             learner.observe([one for one in outcomes if self.by == "problem" or one.task == source])
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states of the components that have one, by source."""
+        """Return the states of all components that have a state, keyed by source."""
         return {source: learner.state_dict() for source, learner in self._learners().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ class RewardScorer:
         components: The components.
         lacking: Needs that are not met, in the format of ``check_needs``.
         judge: Judge for components that need one and do not have their own; ``None`` if there is none.
-        problem: Function that returns the problem with a given id, for components that need it.
+        problem: Function that returns the problem with a given id, for components that need the problem.
 
     Raises:
         ConfigurationError: There is no component, two components have the same name, a need is not met, or a component

@@ -1,4 +1,4 @@
-"""Functions that score each turn of an episode: the functions of this package, by name, or the user's own."""
+"""Functions that score each turn of an episode: named functions of this package, or the user's own."""
 
 from __future__ import annotations
 

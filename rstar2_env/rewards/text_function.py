@@ -31,8 +31,8 @@ class TextFunction:
     Arguments are passed by the parameter's name: ``completions`` (all turns of the policy, joined by newlines),
     ``prompts`` (the first message of the user), ``completion_ids`` (the policy's token ids), ``answer`` or ``answers``
     (the gold answer), ``question`` or ``questions``, and any key of the problem's ``meta``. A parameter with a default
-    keeps it if there is no value of that name. A function with ``**kwargs`` receives all of these arguments, but
-    nothing from the problem if the environment has no source of problems.
+    keeps the default if there is no value of that name. A function with ``**kwargs`` receives all of these arguments,
+    but nothing from the problem if the environment has no source of problems.
 
     Attributes:
         function: The function.

@@ -46,8 +46,8 @@ def word_f1(answer: str, gold: str) -> float:
 def bleu(answer: str, gold: str) -> float:
     """Return BLEU of one sentence: the geometric mean of 1- to 4-gram precisions, times the brevity penalty.
 
-    For n >= 2, 1 is added to the number of matches and of n-grams (Lin and Och, 2004), so that a sentence without a
-    matching 4-gram does not score 0.
+    For n >= 2, 1 is added to both the number of matches and the number of n-grams (Lin and Och, 2004), so that a
+    sentence without a matching 4-gram does not score 0.
     """
     own, other = pieces(answer), pieces(gold)
     logs = []

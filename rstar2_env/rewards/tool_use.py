@@ -1,8 +1,8 @@
 """``tool_use``: a bonus for tool calls in correct answers (AgentMath, arXiv 2512.20745).
 
 A correct answer earns min(``most``, ``base`` + ``each`` N) for N tool calls, and a wrong one 0. The paper does not
-state the constants; the defaults are this package's. rStar2's authors found that penalizing tool errors hurts; this
-bonus does not penalize them.
+state the constants; the defaults are this package's own choice. rStar2's authors found that penalizing tool errors
+hurts; this bonus does not penalize them.
 """
 
 from __future__ import annotations

@@ -52,4 +52,4 @@ class ScoreFunction(Protocol):
 
 
 SCORES: dict[str, ScoreFunction] = {"uct": uct, "puct": puct}
-"""The score functions, by name."""
+"""The score functions, keyed by name."""

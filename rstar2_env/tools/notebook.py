@@ -123,7 +123,7 @@ class NotebookTool(SandboxTool):
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the session: the copy rebuilds its own from the cells."""
+        """Pickle without the session: the copy rebuilds a session of its own from the cells."""
         return {**super().__getstate__(), "_cells": list(self._cells), "_name": None}
 
     @property

@@ -87,7 +87,7 @@ class SandboxTool(ABC):
         self._sandbox = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the running sandbox: the copy acquires its own."""
+        """Pickle without the running sandbox: the copy acquires a sandbox of its own."""
         return {**self.__dict__, "_sandbox": None}
 
     def _open(self) -> Sandbox:

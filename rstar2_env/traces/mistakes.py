@@ -131,7 +131,7 @@ def _broken_json(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.G
 
 
 def _wrong_argument(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
-    """Rename the argument ``code`` of a call; ``None`` if the call does not name it."""
+    """Rename the argument ``code`` of a call; ``None`` if the call does not have this argument."""
     if '"code"' not in call:
         return None
     return call.replace('"code"', ('"program"', '"python"', '"source"')[int(rng.integers(3))], 1)
@@ -155,7 +155,7 @@ CALL_MISTAKES: Mapping[str, _CallMistake] = {
     "wrong_argument": _CallMistake(frozenset({ToolStatus.INVALID_ARGUMENTS}), in_call=_wrong_argument),
     "unknown_tool": _CallMistake(frozenset({ToolStatus.UNKNOWN_TOOL}), in_call=_unknown_tool),
 }
-"""The kinds of mistakes in the first call of a trace, by name; each makes the call fail."""
+"""The kinds of mistakes in the first call of a trace, keyed by name; each kind makes the call fail."""
 
 
 def _without_tags(answer: str) -> str | None:
@@ -193,4 +193,4 @@ FORMAT_MISTAKES: Mapping[str, FormatMistake] = {
     "unclosed": FormatMistake(_unclosed, earns=False),
     "two_answers": FormatMistake(_twice, earns=True),
 }
-"""The kinds of mistakes in the format of an answer, by name."""
+"""The kinds of mistakes in the format of an answer, keyed by name."""

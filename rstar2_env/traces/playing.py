@@ -83,7 +83,7 @@ class PlayedTraces:
         solved: Number of problems with a qualifying episode.
         episodes: Number of episodes, including episodes of an interrupted run.
         tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
-        reasons: Number of episodes and traces that were not kept, by reason.
+        reasons: For each reason, the number of episodes and traces that were not kept.
         stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if each problem has
             enough qualifying episodes or no tries left.
     """
@@ -236,13 +236,13 @@ def _worked(
 
 
 class _State:
-    """The episodes of a run so far, by problem.
+    """The episodes of a run so far, grouped by problem.
 
     Attributes:
         problems: The tries of each problem.
         count: Number of episodes.
         tokens: Number of generated tokens.
-        reasons: Number of episodes that did not qualify, by reason.
+        reasons: For each reason, the number of episodes that did not qualify.
         planned: Number of episodes up to the end of the current round.
         kept: Number of qualifying episodes.
     """
@@ -311,7 +311,7 @@ class _State:
             )
 
     def traces(self, path: Path) -> list[Trace]:
-        """Return the traces of the qualifying episodes, in the order of the plan."""
+        """Return the traces of the qualifying episodes, in the order in which the episodes were planned."""
         kept = {number: own for own in self.problems for number in own.kept}
         found = {one.group: one for one in read_episodes(path) if one.group in kept}
         return [played_trace(found[number], number, kept[number]) for number in sorted(kept)]

@@ -90,7 +90,7 @@ class ProblemTries:
     """The tries of one problem so far.
 
     Attributes:
-        counted: Number of available episodes (``Episode.available``); others do not count.
+        counted: Number of available episodes (``Episode.available``); other episodes do not count.
         right: Number of available episodes that earned the full reward.
         kept: Indices of the qualifying episodes in the plan of all episodes (``Episode.group``).
     """
@@ -107,7 +107,7 @@ class ProblemTries:
 
     @property
     def level(self) -> str:
-        """Difficulty for the player: ``easy``, ``medium`` or ``hard``; empty without counted episodes."""
+        """Difficulty of the problem for the player: ``easy``, ``medium`` or ``hard``; empty if no episode counts."""
         return level_of(self.success_rate) if self.counted else ""
 
     def add(self, episode: Episode, selection: TraceSelection) -> str | None:

@@ -94,8 +94,9 @@ class TraceOptions(CheckedOptions):
         error_rate: Share of traces whose first call fails and is then corrected.
         wrong_rate: Share of traces that copy a wrong number into the answer.
         format_error_rate: Share of traces whose answer breaks the format.
-        call_mistakes: Mistakes in the first call, names of ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
-        format_mistakes: Format mistakes of the answer, names of ``FORMAT_MISTAKES``.
+        call_mistakes: Kinds of mistakes to make in the first call: keys of
+            ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
+        format_mistakes: Kinds of format mistakes to make in the answer: keys of ``FORMAT_MISTAKES``.
         one_call: Run all calculations in one program instead of one per turn.
         reasons: Begin each turn with the text of the problem's ``solution`` that precedes the turn's calculation.
 
@@ -132,8 +133,8 @@ def generate_traces(
 ) -> Generator[Trace, None, None]:
     """Write traces and replay them concurrently.
 
-    The same arguments give the same traces in the same order, for any number of workers. A change of one rate does not
-    change which traces the other rates select.
+    The same arguments give the same traces in the same order, for any number of workers. If one rate (such as
+    ``error_rate``) changes, the other rates still select the same traces.
 
     Args:
         env: A Gymnasium id, ``"./file.py:Name"``, a class or function, as for ``make_env``; or an environment (further
@@ -343,7 +344,7 @@ def _programs(problem: Problem, options: TraceOptions) -> list[str]:
 
 
 def _calculations(problem: Problem) -> Sequence[str]:
-    """Return the problem's calculations; without any, the calculations marked in its solution, as in GSM8K's files."""
+    """Return the problem's calculations, or else the calculations marked in its solution, as in GSM8K's files."""
     given: Sequence[str] | None = problem.meta.get("calculations")
     solution = str(problem.meta.get("solution") or "")
     return [found[2:-2] for found in _CALCULATION.findall(solution)] if given is None else given

@@ -136,7 +136,7 @@ class BoardMatch:
         return f"You played {move}. " + (f"The opponent played {reply}." if reply else "")
 
     def outcome(self, board: str, move: int) -> tuple[str, int, float | None]:
-        """The board after the policy's move and the reply, the reply (0 if none), and the final score or ``None``."""
+        """The board after both moves, the opponent's move (0 if none), and the score (``None`` before the end)."""
         board, wins = self.rules.place(board, move, MINE)
         if wins:
             return board, 0, 1.0
@@ -149,14 +149,14 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: with probability ``strength`` a win or else a block, if possible; otherwise random."""
+        """The opponent's move: with probability ``strength`` one that wins or else blocks, if any; otherwise random."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice
         return choice[int(draw(self.seed, "plays", board) * len(choice))]
 
     def best(self) -> str:
-        """Return the next move of a winning sequence; if none was found, a block, or else the first legal move."""
+        """Return the next move of a winning sequence; without one, a blocking move, or else the first legal move."""
         if self.board not in self._book:
             self._book |= self._line(self.board)
         return str(self._book.get(self.board) or self._safe())

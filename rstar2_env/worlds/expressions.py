@@ -99,7 +99,7 @@ def read_expression(answer: str, target: int | None = None) -> ParsedExpression:
 
 
 def _read(text: str) -> ParsedExpression:
-    """Parse by Dijkstra's shunting-yard algorithm, without recursion, so that no text can overflow the stack."""
+    """Parse a text by Dijkstra's shunting-yard algorithm without recursion, so no text can overflow the stack."""
     numbers: list[int] = []
     postfix: list[int | str] = []
     waiting: list[str] = []

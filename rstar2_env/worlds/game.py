@@ -1,8 +1,8 @@
 """Games: rules with knobs (difficulty options), a match against a scripted opponent, graded intermediate answers.
 
-The intermediate answers follow GAMEBoT (arXiv 2412.13602). Covered: the protocols; how intermediate answers are read,
-written and counted; the opponent's random numbers. Not covered: the turn loop and the reward
-(``rstar2_env.env.game_env``), and the rules of the games (each game has a file of its own).
+The intermediate answers, which answer questions about the position, follow GAMEBoT (arXiv 2412.13602). Covered: the
+protocols; how intermediate answers are read, written and counted; the opponent's random numbers. Not covered: the turn
+loop and the reward (``rstar2_env.env.game_env``), and the rules of the games (each game has a file of its own).
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class IntermediateCounts:
         """Count the answers of one turn.
 
         Args:
-            given: The policy's answers, by the question's number from 1. A missing answer counts as missing every item
-                of the right answer, or one item if the right answer is empty.
+            given: The policy's answers, keyed by the number of the question (from 1). A missing answer counts as
+                missing every item of the right answer, or one item if the right answer is empty.
             truths: The right answer to each question.
         """
         for number, truth in enumerate(truths, 1):
@@ -146,7 +146,7 @@ class IntermediateCounts:
 
 
 def read_intermediates(turn: str) -> dict[int, frozenset[str]]:
-    """The answers to intermediate questions in a turn, by the question's number; the last answer to each counts."""
+    """The answers to intermediate questions in a turn, keyed by question number; the last answer to each counts."""
     return {int(number): _items(text) for number, text in _INTERMEDIATE.findall(turn)}
 
 

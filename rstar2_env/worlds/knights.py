@@ -34,7 +34,7 @@ def random_statement(speaker: int, people: int, depth: int, rng: np.random.Gener
     """Draw a statement; a simple statement is never about its speaker, since it would say nothing or be a paradox.
 
     Args:
-        speaker: 0-based number of the person who makes it; -1 for a part of a compound statement.
+        speaker: 0-based number of the person who makes the statement; -1 for a part of a compound statement.
         people: Number of people.
         depth: Maximum nesting depth.
         rng: The generator of random numbers.
@@ -142,7 +142,8 @@ def signature(statements: Sequence[Statement]) -> str:
     """A signature that ignores names, the order of people, and the order of the parts of ``and``, ``or`` and ``same``.
 
     Each person gets a colour (a hash) from their statement and the colours of the people in it, refined in a few
-    rounds; the sorted colours are the signature. Different puzzles may share a signature; they are then in one split.
+    rounds; the sorted colours are the signature. Different puzzles may share a signature; such puzzles are in the same
+    split.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

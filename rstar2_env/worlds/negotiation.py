@@ -30,7 +30,7 @@ class Negotiation:
         counts: Number of items of each kind in the pool.
         mine: Value of one item of each kind to the policy.
         theirs: Value of one item of each kind to the opponent.
-        demands: For each round, the value (to the opponent) that a deal needs for the opponent to accept it.
+        demands: For each round, the lowest value (to the opponent) at which the opponent accepts a deal.
         seed: Seed of the opponent's offers.
         reveal: Whether the policy knows the opponent's values.
         round: 0-based number of the round.
@@ -86,7 +86,7 @@ class Negotiation:
         return deal
 
     def truths(self, move: Deal) -> tuple[frozenset[str], ...]:
-        """The value of the deal to the policy, and to the opponent if its values are known."""
+        """The value of the deal to the policy, and to the opponent if the policy knows the opponent's values."""
         values = [_value(self.mine, move)] + ([self._rest(move)] if self.reveal else [])
         return tuple(frozenset({str(value)}) for value in values)
 

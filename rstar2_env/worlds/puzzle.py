@@ -40,7 +40,7 @@ class Puzzle(Family, ABC):
         """Draw one instance with its reference answer.
 
         A family whose instances are expensive to generate should check ``split_of(key) == split`` as soon as it knows
-        the key, and return ``None`` early; the caller checks the split of a returned instance again.
+        ``Draft.key``, and return ``None`` early; the caller checks the split of a returned instance again.
 
         Args:
             rng: The only source of randomness.

@@ -9,7 +9,7 @@ import json
 import re
 
 LONGEST_ANSWER = 4000
-"""Longest answer that is read, in characters: over ten times as long as any right answer to a puzzle here."""
+"""Longest answer that is read, in characters: over ten times as long as any right answer to a bundled puzzle."""
 
 _WRAPPER = re.compile(r"\\(?:text|texttt|textbf|textsf|mathrm|mathtt|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _SPACES = re.compile(r"(?<!\\)\\[,;:!> ]|\\(?:quad|qquad)\b|~")
@@ -20,8 +20,8 @@ def plain(answer: str) -> str:
     r"""The answer without typesetting commands.
 
     ``\text{…}`` and similar commands are replaced by their content, LaTeX's spaces (``\,``, ``\;``, ``\quad``, ``~``)
-    by a space, and ``\_``, ``\&``, ``\%`` and ``\#`` by the character; surrounding white space and dollar signs are
-    dropped.
+    by a space, and ``\_``, ``\&``, ``\%`` and ``\#`` by the character after the backslash; surrounding white space and
+    dollar signs are dropped.
     """
     text = _WRAPPER.sub(r"\1", answer)
     text = _SPACES.sub(" ", text)
@@ -30,7 +30,7 @@ def plain(answer: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """The text without one pair of quotation marks around it."""
+    """The text without one enclosing pair of quotation marks."""
     for marks in _QUOTES:
         half = len(marks) // 2
         if len(text) >= len(marks) and text.startswith(marks[:half]) and text.endswith(marks[half:]):

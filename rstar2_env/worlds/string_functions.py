@@ -138,7 +138,7 @@ _EVAL = (
 
 @cache
 def functions() -> Mapping[str, StringFunction]:
-    """Every function by its title; compiled at the first call, so that an import stays fast."""
+    """Every function, keyed by title; the functions are compiled at the first call, so that an import stays fast."""
     namespace: dict[str, Any] = {"gcd": gcd}
     made = {}
     listed = [*((*entry, "train") for entry in _TRAIN), *((*entry, "eval") for entry in _EVAL)]

@@ -15,7 +15,7 @@ from rstar2_env.worlds.puzzle import UnreadableAnswerError, pick, shuffled
 from rstar2_env.worlds.reading import plain
 
 BOXES = {4: (2, 2), 6: (2, 3), 9: (3, 3)}
-"""Number of rows and columns of a box, by the grid's size."""
+"""Number of rows and columns of a box, for each size of the grid."""
 
 _SKIPPED = re.compile(r"\\(?:begin|end)\{[a-zA-Z]{1,16}\*?\}(?:\{[|clr ]*\})?|\\hline|\\\\|[\s,;|/&+_\-\[\](){}]+")
 
@@ -181,7 +181,7 @@ def _allowed(grid: Sequence[int], size: int) -> list[int] | None:
 
 
 def _place(allowed: list[int], cell: int, bit: int, size: int) -> bool:
-    """Set a cell to the digit of ``bit``, and then each cell left with one possible digit; update ``allowed`` in place.
+    """Set a cell to the digit of ``bit``, then set each cell with only one possible digit; change ``allowed`` in place.
 
     Return ``False`` if a cell is left without a possible digit.
     """

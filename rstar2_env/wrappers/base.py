@@ -61,7 +61,7 @@ class EpisodeSeeds:
         self._rng = np.random.default_rng()
 
     def next(self, seed: int | None) -> int:
-        """Return the seed for the next reset: ``seed``, or a drawn one if it is ``None``."""
+        """Return the seed for the next reset: ``seed``, or a random seed if ``seed`` is ``None``."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
             return seed

@@ -90,8 +90,8 @@ def _over_list(slot: str, base: list[Part], written: Any) -> list[Part]:
             options = _table(options)
             if not isinstance(options, Mapping):
                 raise ConfigurationError(
-                    f"{slot}.{name} must be the options of a part of that name ({slot}.{name}.OPTION=VALUE), not "
-                    f"{options!r}. To replace the list: {slot}=[...]."
+                    f"{slot}.{name} must be the options of the part {name} ({slot}.{name}.OPTION=VALUE), not "
+                    f"{options!r}. To replace the list of parts: {slot}=[...]."
                 )
             earlier = by_name.get(name, Part(name))
             by_name[name] = Part(name, merged(earlier.options, options), earlier.made_by)

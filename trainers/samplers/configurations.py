@@ -241,7 +241,7 @@ class ModelDesigner:
         except (ServiceError, UnusableReplyError) as error:
             _LOG.warning(
                 "The model that designs worlds did not answer, so the sampler chooses the environments of this cycle "
-                "by its rule: %s",
+                "without the model: %s",
                 error,
             )
             return by_rule
@@ -255,7 +255,7 @@ class ModelDesigner:
         if len(found) < count:
             _LOG.warning(
                 "The reply of the model that designs worlds lacks %d of the %d environments of this cycle, so the "
-                "sampler chooses them by its rule.",
+                "sampler chooses them without the model.",
                 count - len(found),
                 count,
             )

@@ -173,7 +173,7 @@ class Prefetch(Generic[B, S]):
             self._change.wait_for(lambda: result.done() or self._stopped)
             if not result.done():
                 self._call = None
-                raise StoppedError("The run ended before this part of it was carried out.")
+                raise StoppedError("The run ended before the training thread carried out this call.")
         return result.result()
 
     def stop(self) -> None:

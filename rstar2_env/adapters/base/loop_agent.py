@@ -77,8 +77,8 @@ class LoopAgent:
         """Begin an episode, and abandon the previous one.
 
         Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``; ``system`` is the system message, ``tools`` the schemas.
+            observation: The text that the environment's ``reset`` returned.
+            info: The ``info`` that ``reset`` returned; ``system`` is the system message, ``tools`` the schemas.
             seed: Seed for the agent.
         """
         self.close()

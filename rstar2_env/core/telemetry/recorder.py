@@ -81,7 +81,7 @@ class Recorder:
         self.rewards = meter.create_histogram(
             names.EPISODE_REWARD,
             unit="1",
-            description="Return of an episode, except unavailable and cancelled episodes.",
+            description="Return of an episode that is neither unavailable nor cancelled.",
             explicit_bucket_boundaries_advisory=[-1.0, 0.0, 0.25, 0.5, 0.75, 1.0],
         )
         self._gauges: dict[str, Any] = {}

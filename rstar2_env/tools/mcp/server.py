@@ -47,7 +47,8 @@ class McpServer:
     """The tools of one MCP server, as one environment uses them.
 
     The tools are listed once in each process, when the first environment is made, and again if the server's Python file
-    has changed since. The server starts at the first call of an episode, or of the process if it is shared.
+    has changed since. The server starts at the first call of an episode; a shared server starts at the first call in
+    the process.
 
     Args:
         options: Address and options of the server.
@@ -67,7 +68,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by the server's own name for it, without ``prefix``; the result has the same name."""
+        """Call a tool by the name that the server uses, without ``prefix``; the result has the same name."""
         began = time.monotonic()
         try:
             self._connect(context)
@@ -92,7 +93,7 @@ class McpServer:
         return replace(found, text=hidden(found.text), wall_s=time.monotonic() - began)
 
     def end_episode(self) -> None:
-        """End the episode's own server; a shared server stays."""
+        """End the episode's own server; a shared server keeps running."""
         self._calls = []
         if self._options.lifetime == "episode":
             self._leave()
@@ -107,7 +108,7 @@ class McpServer:
         self._left = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the session: the copy opens its own."""
+        """Pickle without the session: the copy opens a session of its own."""
         return {**self.__dict__, "_session": None, "_left": []}
 
     def _connect(self, context: CallContext) -> None:
@@ -217,7 +218,7 @@ class McpTool:
         self._server, self._theirs, self.spec = server, theirs, spec
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Check the arguments against the whole schema, and call the tool."""
+        """Check the arguments against the tool's full JSON schema, and call the tool."""
         # The registry is empty, so that a schema cannot make this process fetch another schema.
         validator = jsonschema.Draft202012Validator(dict(self.spec.parameters), registry=Registry())
         fault = jsonschema.exceptions.best_match(validator.iter_errors(dict(arguments)))
@@ -228,7 +229,7 @@ class McpTool:
         return replace(self._server.call(self._theirs, arguments, context), name=self.spec.name)
 
     def end_episode(self) -> None:
-        """End the episode's own server; a shared server stays."""
+        """End the episode's own server; a shared server keeps running."""
         self._server.end_episode()
 
     def close(self) -> None:

@@ -139,7 +139,7 @@ class McpSession:
         return self._wait(call, limit)
 
     def answers(self) -> bool:
-        """Whether the server answers another request within a few seconds."""
+        """Whether the server answers a request to list its tools within a few seconds."""
         try:
             self._wait(self._client.list_tools(cache_mode="bypass"), 0, _GRACE_S)
         except RefusedError:

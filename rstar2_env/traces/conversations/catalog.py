@@ -117,7 +117,7 @@ CONVERSATION_SETS: Mapping[str, ConversationSet] = {
 
 
 def conversation_set(name: str) -> ConversationSet:
-    """Return the set of conversations with a name.
+    """Return the set of conversations with the given name.
 
     Raises:
         UnknownNameError: There is no such set; the message suggests the nearest name.

@@ -24,9 +24,9 @@ class Mixture:
 
     Attributes:
         records: Conversations in random order, each a dict with ``messages`` and ``source``.
-        rows: Number of rows, by source.
-        taken: Number of conversations taken, by source.
-        unusable: Number of unusable rows, by source and reason.
+        rows: Number of rows of each source.
+        taken: Number of conversations taken from each source.
+        unusable: For each source, the number of unusable rows for each reason.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -50,9 +50,10 @@ def mix_conversations(
 
     Args:
         sources: Maximum number of random conversations from each source; ``None`` takes all. A source is a name in
-            ``CONVERSATION_SETS``, or a file of lines with ``messages``.
+            ``CONVERSATION_SETS``, or a JSONL file whose lines have the key ``messages``.
         shelf: Location of the data sets.
-        seed: Seed of the choice and of the order. The choice from a source depends only on its name and rows.
+        seed: Seed of the choice and of the order. The choice from a source depends only on the seed, and on the
+            source's name and rows.
         report: Called with the number of finished sources and the number of all sources.
 
     Raises:
@@ -88,7 +89,7 @@ def mix_conversations(
 
 
 def is_file(source: str) -> bool:
-    """Return whether a source is a file of lines with ``messages``, and not the name of a set."""
+    """Return whether a source is a JSONL file, and not the name of a set."""
     return Path(source).suffix == ".jsonl"
 
 

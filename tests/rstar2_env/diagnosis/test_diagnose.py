@@ -141,7 +141,7 @@ def test_a_notebook_shows_texts_of_a_run_as_texts(made: Path, tmp_path: Path) ->
 
 
 def test_a_step_before_the_first_is_refused(made: Path) -> None:
-    with pytest.raises(ConfigurationError, match="does not have a step up to 0: its first step is 1"):
+    with pytest.raises(ConfigurationError, match="does not have a step at or before 0: its first step is 1"):
         diagnose(made, step=0)
 
 

@@ -61,7 +61,7 @@ def test_help_over_the_run_is_counted_in_rollouts():
         ("loss.kl.coef=-1", "loss.kl.coef must be a number of at least 0, not -1.0."),
         ("loss.kl.coef=nan", "loss.kl.coef must be a finite number of at least 0, not nan."),
         ("loss.kk.coef=1", "There is no loss term named 'kk'. Did you mean 'kl'?"),
-        ("loss.kl=1", "loss.kl must be the options of a part of that name (loss.kl.OPTION=VALUE), not '1'."),
+        ("loss.kl=1", "loss.kl must be the options of the part kl (loss.kl.OPTION=VALUE), not '1'."),
         ("problems_per_step=2.5", "rollout.problems_per_step must be an integer of at least 1, not '2.5'."),
         ("early_stop=maybe", "rollout.early_stop must be true or false, not 'maybe'."),
         ("selector={mode: rank}", "The value '{mode: rank}' is not valid JSON"),

@@ -236,7 +236,7 @@ def check_ahead(config: TrainConfig) -> None:
         )
     if rollout.handover == "carry" and rollout.max_staleness < 2:
         raise ConfigurationError(
-            "rollout.handover='carry' carries unfinished episodes over to the next weights, but with "
+            "rollout.handover='carry' continues unfinished episodes with the next weights, but with "
             f"{ahead}, every rollout begins after one weight sync and ends before the next, so no episode "
             "is unfinished. Set rollout.max_staleness=2 or more, or rollout.handover='drain'."
         )
