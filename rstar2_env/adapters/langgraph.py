@@ -29,7 +29,7 @@ except ImportError as error:
     raise MissingExtraError("langgraph", "The adapter 'langgraph'") from error
 
 _MOST_STEPS = 200
-"""Maximum number of steps in one run, including the steps of tools.
+"""Maximum number of steps of the graph in one run, including the steps of tools.
 
 The environment's budgets end an episode earlier; this limits calls that never reach the environment.
 """

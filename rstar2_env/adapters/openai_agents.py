@@ -2,8 +2,8 @@
 
 Covered: your own agents, with hand-offs and further tools, or a plain agent for an OpenAI-compatible endpoint; several
 messages in one episode; invalid JSON arguments, which reach the environment as a malformed call.
-Not covered: a call to a tool that does not exist, which the SDK answers by itself, so that no turn is played; the token
-counts of its runs; tracing, which is off, since it would send episodes to a service.
+Not covered: a call to a tool that does not exist, which the SDK answers by itself, so that no turn is played; token
+counts; tracing, which is off, since it would send episodes to a service.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ except ImportError as error:
 
 T = TypeVar("T")
 _MOST_TURNS = 100
-"""Maximum number of turns in one run.
+"""Maximum number of turns of the agent in one run.
 
 The environment's budgets end an episode earlier; this limits calls of other tools.
 """

@@ -31,7 +31,7 @@ class OpenEnvEnv(ForeignEnv):
     """An environment behind an OpenEnv server.
 
     The server receives the problem's number as its ``seed``. If the server cannot be reached at ``reset``, an error is
-    raised; if it is lost during an episode, the episode is ``unavailable``.
+    raised; if the connection is lost during an episode, the episode is ``unavailable``.
 
     Args:
         url: Address of the server ("http://127.0.0.1:8000").
@@ -43,7 +43,8 @@ class OpenEnvEnv(ForeignEnv):
         reset_options: Further arguments of the server's ``reset``.
         timeout_s: Maximum wait for an answer, in seconds.
         max_turns: Maximum number of turns in an episode.
-        full_reward: Minimum return at which an episode counts as solved, if the server does not report it.
+        full_reward: Minimum return at which an episode counts as solved, if the server does not report whether
+            it was solved.
 
     Raises:
         ServiceError: The server does not answer.

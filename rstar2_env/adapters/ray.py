@@ -97,7 +97,7 @@ class RayEnvs(Closing):
         actors_per_node: Number of processes that share a node's environments; use several if the interpreter lock is
             the bottleneck.
         threads: Number of concurrent calls in one actor.
-        reserve_cpus: CPUs that each actor reserves in Ray's count.
+        reserve_cpus: Number of CPUs that Ray reserves for each actor.
         call_timeout_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no
             limit.
         watch_s: Seconds between two queries for the nodes of the cluster.
@@ -217,10 +217,10 @@ class RemoteEnv(gym.Env[str, str]):
         self._settle()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """See ``gymnasium.Env.reset``. If its node has died, the environment moves to a live node.
+        """See ``gymnasium.Env.reset``. If the environment's node has died, it moves to a live node.
 
         Raises:
-            NodeLostError: Several nodes in a row died or did not answer in time.
+            NodeLostError: Several nodes, one after the other, died or did not answer in time.
         """
         super().reset(seed=seed)
 

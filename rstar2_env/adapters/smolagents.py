@@ -24,7 +24,7 @@ except ImportError as error:
     raise MissingExtraError("smolagents", "The adapter 'smolagents'") from error
 
 _MOST_STEPS = 100
-"""Maximum number of steps in one run.
+"""Maximum number of steps of the agent in one run.
 
 The environment's budgets end an episode earlier; this limits calls of other tools.
 """

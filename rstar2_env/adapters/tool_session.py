@@ -135,13 +135,13 @@ class ToolSession:
 
         Returns:
             The next observation, empty if the turn ended the episode; if the episode was over before, a sentence that
-            reports it.
+            reports this.
         """
         with self._lock:
             return OVER if self._over else self._step(text)
 
     def hand_in(self, answer: str) -> str:
-        """Wrap a bare answer in the answer tags of the environment, unless it has them, and play it as a turn."""
+        """Play a bare answer as a turn, inside the environment's answer tags unless it has them already."""
         return self.say(marked(self._dialect, answer))
 
     def close(self) -> None:

@@ -192,7 +192,7 @@ def whole_reply(segment: vf.Segment) -> str:
 
 
 class TextHarness(vf.Harness[vf.HarnessConfig]):
-    """Harness that requests one turn of the model from within this process: no program, no container, no tools."""
+    """Harness that, within this process, requests one turn from the model: no program, no container, no tools."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True

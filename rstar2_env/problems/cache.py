@@ -1,4 +1,4 @@
-"""A cache of file sources in each process, since a trainer may create a hundred environments that read one file.
+"""A cache of file sources, one per process, since a trainer may create a hundred environments that read one file.
 
 A source is cached as long as it is referenced; the most recent sources are also kept without a reference. A file is
 read again when its modification time or size changes. Sources are immutable, so they can be shared. Not covered:

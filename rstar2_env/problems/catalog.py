@@ -1,8 +1,9 @@
 r"""Named data sets: for each, its repository on the Hugging Face Hub, its columns and its licence.
 
-No data set is bundled: it is downloaded or read from a copy. ``doubts`` lists the facts that could not be confirmed
-from the Hub's pages and from public code that loads the set. A licence is copied from the set's page and is not legal
-advice. A benchmark only has the split ``test``, whatever its name on the Hub, so that no run trains on it by accident.
+No data set is bundled: it is downloaded or read from a copy. ``NamedSet.doubts`` lists the facts that could not be
+confirmed from the Hub's pages and from public code that loads the set. A licence is copied from the set's page and is
+not legal advice. A benchmark only has the split ``test``, whatever that split's name on the Hub, so that no run trains
+on a benchmark by accident.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class NamedSet:
     """A data set on the Hugging Face Hub.
 
     Attributes:
-        name: Its name for ``load_problems``.
+        name: Name by which ``load_problems`` finds the data set.
         title: A short description.
         hub: ``owner/name`` on the Hub.
         splits: Name of each split in this package, mapped to its name on the Hub.

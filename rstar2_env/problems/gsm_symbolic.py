@@ -2,8 +2,8 @@
 
 Each of the 85 templates whose answers reasoning-gym marks as reliable belongs to one split, so no story of the test
 split is known from training, not even with other numbers. ``meta["program"]`` computes the answer if it can be read
-from the equations in reasoning-gym's worked solution; otherwise ``meta`` has no ``program``. Not covered: the templates
-with doubtful answers, units.
+from the equations in reasoning-gym's worked solution; otherwise ``meta`` has no ``program``. Not covered: units, and
+the templates with doubtful answers.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class MixtureSource:
         return dataclasses.replace(problem, id=self.id_of(source, problem.id))
 
     def with_split(self, split: str) -> MixtureSource:
-        """The same mixture with another split of each part that generates its splits."""
+        """The same mixture, in which each part that generates its splits has the split ``split``."""
         parts = [(with_split(source, split), weight) for source, weight in zip(self.parts, self._weights, strict=True)]
         return MixtureSource(parts, seed=self._seed, name=self.name, separator=self._separator)
 

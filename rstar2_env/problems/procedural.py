@@ -1,4 +1,4 @@
-"""Unlimited sources: every index is an instance, generated from the seed, and splits never overlap.
+"""Unlimited sources: every index has a problem, generated from the seed, and splits never overlap.
 
 A family implements one function that draws an instance from a generator. The split of an instance is a hash of its
 content alone, so no seed, index or option can bring the same content into two splits: an instance that is not in the
@@ -22,7 +22,7 @@ from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 
 SPLITS: Mapping[str, range] = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}
-"""Remainders modulo 10 of a content's hash that belong to each split: eight tenths of the contents are for training."""
+"""For each split, its remainders of a content's hash modulo 10: eight of the ten belong to training."""
 
 _NUMBERS = {"train": 0, "test": 1, "validation": 2}
 _INDICES = 1 << 31
@@ -110,7 +110,7 @@ class ProceduralSource:
         return map(self.__getitem__, itertools.count())
 
     def get(self, problem_id: str) -> Problem:
-        """Generate the problem of that id.
+        """Generate the problem with this id.
 
         Raises:
             UnknownProblemError: This source has no problem with that id.

@@ -47,7 +47,7 @@ class ProblemSource(Protocol):
         """Return the problem with this index, counted from 0.
 
         Raises:
-            IndexError: There is no problem of that index.
+            IndexError: There is no problem with this index.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Parses the notation for a source of problems, on a command line or in a configuration, into name and options.
+"""Parses a source of problems, as written on a command line or in a configuration, into its name and options.
 
 Covered: the notation of all parts (``rstar2_env.core.options.parts``), except that the name of an existing file always
 means that file; short forms of ``columns``; JSON objects; the files that a source names. Not covered: the meaning of

@@ -74,7 +74,7 @@ class AgentHarness(MadeEnvs):
         return text, info
 
     def play(self, agent: AnyAgent, env: TextEnv, seed: int, most: int = _MOST_TURNS) -> AgentTranscript:
-        """Play one episode, or its first turns.
+        """Play one episode, or its first ``most`` turns.
 
         Args:
             agent: The agent under test.
@@ -85,7 +85,7 @@ class AgentHarness(MadeEnvs):
         return list(islice(self.turns(agent, env, seed), most))
 
     def turns(self, agent: AnyAgent, env: TextEnv, seed: int) -> Iterator[tuple[str, str]]:
-        """Play one episode, and yield each observation with the agent's turn before that turn is played."""
+        """Play one episode; yield each observation with the agent's turn, before the environment gets that turn."""
         text, info = self.start(agent, env, seed)
         over = False
         while not over:
@@ -214,7 +214,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """Check that an agent in the middle of an episode can be pickled, or at least the function that makes it."""
+    """Check that an agent in the middle of an episode can be pickled, or at least the function that makes agents."""
     env = harness.env()
     seed = harness.seeds[0]
     try:
@@ -276,7 +276,7 @@ def check_agent(
 
     Args:
         agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
-            is copied. If ``agent`` is an object, state that agents share may not be detected.
+            is copied. If ``agent`` is an object, the checks may miss state that agents share.
         env: A registered id, or a function that makes the environment to play; by default ``rstar2/MathTool-v0`` with
             a stub instead of the sandbox.
         problem: The problem to play; by default a multiplication, or, if ``env`` is given, the problem that ``env``

@@ -329,7 +329,7 @@ def check_text_env(
 
     Args:
         env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,
-            or copied if it has no spec. If ``env`` is copied, state that instances share may not be detected.
+            or copied if it has no spec. If ``env`` is copied, the checks may miss state that instances share.
         actions: Turns to play in addition to the check's standard turns; for example, a right answer.
         seeds: Seeds of the episodes that are played.
         skip: Names of checks to leave out; see ``rstar2_env.testing.CHECKS``.

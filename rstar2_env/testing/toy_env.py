@@ -17,7 +17,9 @@ from rstar2_env.verification import Reason, Verdict
 
 
 class ToyEnv(ToolEnv):
-    """Twenty sums, ``p0`` to ``p19`` ("What is 5 + 5?"), one tool named ``stub``, answers compared as text.
+    """Environment with twenty sums, ``p0`` to ``p19`` ("What is 5 + 5?"), and one tool, ``stub``.
+
+    Answers are compared as text.
 
     Args:
         plan: Answers of the tool; see ``StubTool``.

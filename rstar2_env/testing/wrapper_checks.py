@@ -66,7 +66,7 @@ class WrapperHarness(MadeEnvs):
 
 
 def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]:
-    """Return a function that makes an environment and puts each wrapper around it, in that order."""
+    """Return a function that makes an environment and puts the wrappers ``steps`` around it, innermost first."""
 
     def made() -> TextEnv:
         env = make()

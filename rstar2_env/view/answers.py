@@ -53,15 +53,15 @@ class Answers:
         self._found = RunFindings()
 
     def postpone_findings(self) -> None:
-        """Delay the diagnosis of a large run for some seconds; call this when a query begins and when it ends."""
+        """Delay the diagnosis of large runs for some seconds; call this at the beginning and the end of each query."""
         self._found.postpone()
 
     def close(self) -> None:
-        """Stop the computation of findings in the background."""
+        """Stop the background computation of findings."""
         self._found.close()
 
     def runs(self) -> JsonObject:
-        """Return all runs with their progress."""
+        """Return the rows of all runs, with the viewer's version and the paths in which it found them."""
         rows = [self.row(run, self._follower.peek(run.name)) for run in self._followed_runs()]
         return {
             "runs": rows,
@@ -149,7 +149,7 @@ class Answers:
     def findings(self, name: str, *, wait: bool = False) -> JsonObject:
         """Return the findings of ``rstar2 diagnose`` that are known for a run; see ``queries.findings``.
 
-        They are stored in the run's index, for the next viewer that shows the run.
+        The findings are stored in the run's index, so that the next viewer need not compute them again.
 
         Args:
             name: Name of the run.

@@ -14,7 +14,7 @@ INDEX = "index.html"
 
 
 def not_built(missing: Path = FOLDER / INDEX) -> str:
-    """Return the error message that the page has not been built.
+    """Return the error message for a page that has not been built.
 
     Args:
         missing: Path of the missing file.

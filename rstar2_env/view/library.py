@@ -135,7 +135,7 @@ class Library:
 
 
 def no_runs(roots: Iterable[Path]) -> str:
-    """Return the error message that the given paths contain no runs."""
+    """Return the error message for paths that contain no runs."""
     where = ", ".join(map(str, roots))
     return (
         f"There are no runs in {where}: none of its folders contains a run.json. Give the --out folder of "
@@ -160,8 +160,8 @@ def check_root(root: Path) -> None:
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield each run in and below a folder, with its kind; a file is a run itself.
 
-    Weights, episodes and hidden folders are skipped. The scan descends into a run only if the run is a pipeline or
-    ``root`` itself.
+    Folders of weights, folders of episodes and hidden folders are skipped. The scan descends into a run only if the
+    run is a pipeline or ``root`` itself.
     """
     if root.is_file():
         yield root, "evaluation"

@@ -150,7 +150,7 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
 def plain_row(trajectory: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return all tokens of a checked trajectory as one row, from its steps' metrics; ``None`` if that is impossible.
 
-    It is possible if each reply of a model has tokens, and its prompt begins with all earlier tokens.
+    It is possible if each reply of a model has tokens, and each reply's prompt begins with all earlier tokens.
     """
     row: dict[str, Any] | None = None
     for place, step in objects(trajectory, "steps", ""):

@@ -100,7 +100,8 @@ class ForeignEnv(gym.Env[str, str], ABC):
     Args:
         name: Prefix of the problem ids.
         max_turns: Maximum number of turns in an episode; the other framework may end it earlier.
-        full_reward: Minimum return at which an episode counts as solved, if the other framework does not report it.
+        full_reward: Minimum return at which an episode counts as solved, if the other framework does not report
+            whether it was solved.
         numbers: Number of different problems.
     """
 
@@ -116,11 +117,11 @@ class ForeignEnv(gym.Env[str, str], ABC):
 
     @abstractmethod
     def begin(self, number: int) -> Opening:
-        """Start the episode with the given problem number. An exception reaches the caller, and no episode begins."""
+        """Start the episode with the given problem number. If it raises, so does ``reset``, and no episode begins."""
 
     @abstractmethod
     def play(self, turn: str) -> TurnReply:
-        """Play one turn of the policy. An exception ends the episode as ``unavailable``."""
+        """Play one turn of the policy. If it raises, the episode ends as ``unavailable``."""
 
     def release(self) -> None:
         """Release the resources of an episode; called when an episode ends, before every ``reset``, and on close."""

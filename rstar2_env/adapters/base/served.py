@@ -96,7 +96,7 @@ def start_of(row: Mapping[str, Any], adapter: str, also: str = "") -> tuple[int,
 
     Args:
         row: The row; ``seed`` or ``problem_id`` selects the problem.
-        adapter: Name of the module of ``rstar2_env.adapters`` whose ``rows`` makes such rows.
+        adapter: Name of the module in ``rstar2_env.adapters`` whose function ``rows`` makes such rows.
         also: Other columns that could select the problem, for the error message ("question and answer, ").
 
     Raises:

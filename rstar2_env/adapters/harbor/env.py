@@ -130,7 +130,7 @@ def _problem(task: HarborTask) -> Problem:
 
 
 def _solution(task: HarborTask, folder: Path) -> str:
-    """Return a command that writes the folder of the solution and runs its script."""
+    """Return a command that writes the files of the reference solution and runs its script ``solve.sh``."""
     lines = []
     for inside, path in files_below(folder, "/solution"):
         content = path.read_bytes()

@@ -137,7 +137,7 @@ def _unseen(line: ShellLine) -> str | None:
 
 
 def _unknown_to_the_shell(names: list[str]) -> list[str]:
-    """Return the names that are neither built into this machine's shell nor programs that it finds."""
+    """Return the names that this machine's shell does not know, either as built-in commands or as programs."""
     if not names:
         return []
     asked = 'for name; do command -v -- "$name" > /dev/null || echo "$name"; done'

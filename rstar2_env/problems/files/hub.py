@@ -198,7 +198,7 @@ def _cache_of(datasets: Any, copy: Path) -> str:
 
 @contextlib.contextmanager
 def _offline(datasets: Any) -> Iterator[None]:
-    """Within the ``with`` block, let ``datasets`` use only data that was downloaded before, and not request the Hub."""
+    """Within the ``with`` block, let ``datasets`` use only data on this machine, without requests to the Hub."""
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE

@@ -116,7 +116,7 @@ class Lock:
         return {"version": _VERSION, "sources": {name: asdict(pin) for name, pin in sorted(self.pins.items())}}
 
     def write(self) -> bool:
-        """Write the file atomically; return whether that succeeded."""
+        """Write the file atomically; return whether it was written (never if ``path`` is ``None``)."""
         if self.path is None:
             return False
         try:

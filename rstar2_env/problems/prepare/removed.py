@@ -1,4 +1,4 @@
-"""``Removed``: a problem that a filter removed, with the reason; and running a filter over a list."""
+"""``Removed``: a problem that a filter removed, with the reason; and ``sift``, which applies a filter to problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Removed:
     Attributes:
         problem_id: The problem's id.
         source: The problem's source.
-        filter: Name of the filter that removed it.
+        filter: Name of the filter that removed the problem.
         why: The reason.
         question: The question.
         answer: The answer.
@@ -41,7 +41,7 @@ class Removed:
 def sift(
     problems: Iterable[Problem], name: str, judge: Callable[[Problem], str | None]
 ) -> tuple[list[Problem], list[Removed]]:
-    """Divide problems into kept and removed ones.
+    """Divide problems into those that a filter keeps and those that it removes.
 
     Args:
         problems: The problems.

@@ -47,7 +47,7 @@ class AdvantageHarness:
     zero_when_equal: bool
 
     def batch(self) -> Groups:
-        """Return the trainable episodes of a batch, group by group."""
+        """Return the trainable episodes of the example batch, group by group."""
         return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
 
     def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None, processes: int = 1) -> Values:

@@ -114,8 +114,8 @@ class PlainPlay:
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
         """Record an episode whose first ``shared`` tokens were copied from another episode.
 
-        With ``manner.chunk``, the episode is cut after that many tokens of its first new turn, or at the end of that
-        turn, and is left open.
+        If ``manner.chunk`` is set, the episode is cut after that number of tokens of its first new turn, at the latest
+        at the end of this turn, and stays unfinished.
         """
         turn = next((turn for turn in made.steps if turn.stop > shared), None)
         if manner.chunk is not None and made.available and turn is not None:
@@ -158,7 +158,7 @@ class PlainPlay:
 
 
 def _go_on(made: Episode, rng: np.random.Generator) -> None:
-    """Add some tokens to the last turn of an episode that was left open."""
+    """Add some tokens to the last turn of an unfinished episode."""
     written = int(rng.integers(1, 5))
     made.completion_ids += [int(one) for one in rng.integers(3, 50, size=written)]
     made.mask += [1] * written

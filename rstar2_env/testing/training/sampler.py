@@ -1,4 +1,4 @@
-"""``check_sampler``: checks that a sampler makes the same draws for the same seed, also after a checkpoint."""
+"""``check_sampler``: checks that a sampler makes the same draws for the same seed, also after it was restored."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def check_needs(part: Any) -> None:
 
 
 def check_shape(found: Any, tokens: Any, what: str) -> None:
-    """Require one number for each token of the micro-batch in the tensor that a part returned (``what``)."""
+    """Require that a tensor from a part has one number, called ``what`` in the error, per token of the micro-batch."""
     right = isinstance(found, torch.Tensor) and found.shape == tokens.mask.shape
     shape = tuple(getattr(found, "shape", ())) or type(found).__name__
     require(right, f"it returned {shape}; return one {what} per token, {tuple(tokens.mask.shape)}")

@@ -11,7 +11,7 @@ from rstar2_env.view.queries.filters import read_filter
 from rstar2_env.view.queries.rows import FROM, PLACE
 
 _GOLDEN = 0.618
-"""Golden ratio: the fractional parts of its multiples are spread evenly over [0, 1], and select the groups."""
+"""Golden ratio; the fractional parts of its multiples, spread evenly over [0, 1], vary the places of chosen groups."""
 
 
 def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tuple[list[int], str]:
@@ -62,7 +62,7 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
 def _evenly(groups: Sequence[Sequence[int]], most: int) -> list[int]:
     """Choose groups that are spread evenly over a list; return their episodes, at most ``most`` in all.
 
-    Only whole groups are chosen; the first chosen group is shortened if it has more than ``most`` episodes.
+    Groups are chosen whole, except that the first one is shortened if it has more than ``most`` episodes.
     """
     if sum(map(len, groups)) <= most:
         return [id_ for group in groups for id_ in group]

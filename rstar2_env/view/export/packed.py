@@ -18,12 +18,12 @@ from rstar2_env.view.queries.rows import rows_of
 
 MOST_RUNS = 12
 MOST_BYTES = 96 << 20
-"""Maximum size of the JSON of all episodes together, in bytes, before compression."""
+"""Maximum total size of the episodes as JSON, in bytes, before compression."""
 _MOST_PROBLEMS = 1000
 _MOST_PAIRS = 15
 _MOST_TOKENS = 50
 _REPLACED = (OSError, EOFError, KeyError)
-"""Errors of a query whose data was removed or replaced in the meantime, because the run is in progress."""
+"""Errors that a query raises if the run in progress removed or replaced the queried data."""
 
 
 def pack(answers: Answers, *, episodes: int, params: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The index of one run: where each episode is in the run's files, and the values for tables and searches.
 
-The index stores positions and figures, no texts; only its full-text index is made from the text of episodes. Not
-covered: the queries (``rstar2_env.view.queries``).
+The index stores positions, figures, and shortened questions and answers. Its full-text index finds episodes by words,
+but does not store their texts. Not covered: the queries (``rstar2_env.view.queries``).
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class _Calls(NamedTuple):
         counts: Number of calls by status, as JSON; empty without calls.
         counted: Number of calls whose status is not ``unavailable``.
         errors: Number of calls whose status is one of ``ERRORS``.
-        bits: Bit mask of the names of the statuses; see ``STATUSES``.
+        bits: Bit mask of the statuses that occur; see ``STATUSES``.
         last: The last status.
         after_error: Whether the call after the first failed one worked (``ok``) or failed too (``failed``); empty if
             there is no such call.

@@ -120,9 +120,10 @@ class Filler:
             self._count_stale(stale)
 
     def _count_stale(self, more: int) -> None:
-        """Add ``more`` to the count of stale rows in the full-text index, and rebuild it if most rows are stale.
+        """Add ``more`` to the count of stale rows in the full-text index; clear that index if most rows are stale.
 
-        Rows of removed episodes are stale; single rows cannot be deleted from this index.
+        A row is stale if its episode was removed: the full-text index cannot delete single rows. A cleared full-text
+        index is filled again.
         """
         stale = int(_meta(self._db, "stale") or 0) + more
         (live,) = self._db.execute("SELECT count(*) FROM episodes").fetchone()

@@ -26,7 +26,7 @@ class LinePosition:
     """Position of a line in its file.
 
     Attributes:
-        start: File offset of the line; in a compressed file, of the gzip member that contains the line.
+        start: File offset of the line; in a compressed file, the offset of the gzip member that contains the line.
         at: Offset in the decompressed member; 0 in a plain file.
         length: Bytes of the line, without the newline.
     """
@@ -53,7 +53,7 @@ class LineBatch:
 
 
 def read_batches(path: Path, start: int) -> Iterator[LineBatch]:
-    """Yield the lines of a file from an offset on, in batches; an incomplete end is omitted.
+    """Yield the lines of a file from an offset on, in batches; an incomplete line or gzip member at the end is omitted.
 
     Args:
         path: The file; with the suffix ``.gz`` it is read as gzip.
@@ -159,7 +159,7 @@ class _Splitter:
 
 
 def _members(file: IO[bytes], start: int) -> Iterator[LineBatch]:
-    """Yield the lines of gzip members from the current offset ``start`` on; each member's last batch has ``after``."""
+    """Yield the lines of gzip members from the current offset ``start`` on; each one's last batch has ``after``."""
     rest = b""
     while True:
         reader, splitter, read = zlib.decompressobj(wbits=31), _Splitter(start), 0

@@ -45,7 +45,7 @@ class LineFile:
 
 
 def line_files_of(run: Path) -> list[LineFile]:
-    """Return the files of a run with episodes or tokens: episodes before tokens, newest steps first."""
+    """Return a run's files of episodes and of tokens: episodes before tokens, newest steps first."""
     if run.is_file():
         found = _source(run, run, run.name, "episodes", "eval", 0, 0)
         return [found] if found else []
@@ -70,7 +70,7 @@ def _source(run: Path, path: Path, name: str, what: str, split: str, step: int, 
 
 
 def file_state(path: Path, run: Path) -> tuple[int, int, int]:
-    """Return the inode, the size in bytes and the time of last modification in ns of a file of a run.
+    """Return a file's inode, its size in bytes, and the time of its last modification in ns.
 
     Raises:
         OSError: The file does not exist or cannot be read, is not a file, or leads out of the run by a link.

@@ -218,7 +218,7 @@ class RunIndex(Closing):
             raise EOFError(f"{file} has changed: {error}") from error
 
     def progress(self) -> tuple[int, int, int, int]:
-        """Return the indexing progress: read bytes and all bytes of episodes, searchable episodes, indexed episodes."""
+        """Return bytes of episodes that were read, bytes in total, number of searchable and of indexed episodes."""
         total = sum(file.size for file in line_files_of(self.run) if file.what == "episodes")
         with self.reading() as db:
             taken, worded = db.execute(

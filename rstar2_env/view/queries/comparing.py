@@ -38,8 +38,8 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str], *, of_trai
         params: ``split`` [default: eval if a run has held-out episodes, else train], ``a_step`` and ``b_step``
             [default: the last step for eval, all steps for train], ``q`` (substring of the id or question), ``change``
             (gained, lost, same), ``sort``, ``offset``, ``limit``.
-        of_training: Whether both are training runs. Then the default step for eval is the last step after which both
-            runs were evaluated, unless this is step 0.
+        of_training: Whether both are training runs. If so, the default step for eval is the last step after which
+            both runs were evaluated, unless this is step 0.
 
     Returns:
         ``total`` (number of matching problems), ``split``, ``steps`` (the compared step of each run), ``figures``

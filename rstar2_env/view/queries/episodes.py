@@ -149,7 +149,7 @@ def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
     """Return one episode: the fields of its record, and ``key``, ``row``, ``question``, ``gold`` and ``verdict``.
 
     ``row`` is the episode's row in the table of episodes. Further keys are ``mates`` (all episodes of the group),
-    ``previous`` and ``next`` (keys of its neighbours in the split, or ``None``), ``has_tokens`` and ``notes``.
+    ``previous`` and ``next`` (keys of adjacent episodes of the split, or ``None``), ``has_tokens`` and ``notes``.
 
     Raises:
         ConfigurationError: The key is invalid.
@@ -212,7 +212,7 @@ def _mates(db: sqlite3.Connection, row: EpisodeRow) -> list[dict[str, Any]]:
 
 
 def _neighbour(db: sqlite3.Connection, number: int, *, after: bool) -> str | None:
-    """Return the key of the next (``after``) or previous episode in the split of the episode with the id ``number``."""
+    """Return the key of the episode that follows (``after``) or precedes episode ``number`` (an id) in its split."""
     place = db.execute(f"SELECT {PLACE} FROM episodes e WHERE e.id = ?", (number,)).fetchone()
     found = neighbour_of(db, "e.split, e.step, e.line, f.rank", PLACE, place, after=after)
     return None if found is None else episode_key(*found)

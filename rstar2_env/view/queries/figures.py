@@ -13,7 +13,7 @@ from rstar2_env.view.queries.filters import FIELDS, RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
 MOST_VALUES = 40
-"""Maximum number of values of a filter, in all and for each split."""
+"""Maximum number of values offered for one filter, counted over all episodes and again for each split."""
 
 _SHOWN = {
     "success": "pass_rate",
@@ -26,7 +26,7 @@ _COLUMNS = {
     "errors_correct": "correct * errors",
     "calls_correct": "correct * calls",
 }
-"""SQL expression, over the columns of the index, of each count that is not a column itself."""
+"""SQL expression of each count that is not itself a column of the index."""
 
 
 def count_sql(count: str, condition: str = "1") -> str:
@@ -93,8 +93,8 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
         split: ``train`` or ``eval``.
 
     Returns:
-        ``steps``; ``episodes``, their number at each step; and ``statuses``, ``injected``, ``ends``, ``reasons``,
-        ``after_errors`` and ``rounds``, each a dict from a value to its count at each step.
+        ``steps``; ``episodes``, the number of episodes at each step; and ``statuses``, ``injected``, ``ends``,
+        ``reasons``, ``after_errors`` and ``rounds``, each a dict from a value to its count at each step.
     """
     with index.reading() as db:
         sizes = dict(db.execute("SELECT step, count(*) FROM episodes WHERE split = ? GROUP BY step", (split,)))
@@ -233,7 +233,10 @@ def aggregates_of_all(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_by_split(index: RunIndex) -> dict[str, Any]:
-    """Return figures of all training episodes (``train``) and the last evaluation (``eval``); ``None`` without any."""
+    """Return figures of all training episodes (``train``) and of the last evaluation (``eval``).
+
+    A value is ``None`` if there are no such episodes.
+    """
     with index.reading() as db:
         step = last_step(db, "eval")
         return {

@@ -158,7 +158,7 @@ def read_sort(text: str, columns: Mapping[str, str], default: str, unsorted: str
     Args:
         text: The sort order; the column ``key`` stands for the order of ``default``.
         columns: The columns by name.
-        default: SQL columns by which rows with equal values are sorted.
+        default: SQL columns that decide the order of rows with equal values.
         unsorted: SQL order if ``text`` is empty [default: the order of ``default``].
 
     Raises:

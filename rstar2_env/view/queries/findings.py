@@ -35,7 +35,7 @@ _Look = Callable[[Path, str], dict[str, Any]]
 
 _PROGRAM = Path(__file__).with_name("findings_process.py")
 _WAIT_S = 0.3
-"""Seconds that a request waits for findings that are being computed; for most runs, it then gets them."""
+"""Seconds that a request waits for findings that are being computed; for most runs, this is long enough."""
 _ASK_S = 2.0
 """Seconds after which the page repeats a request whose findings are still being computed."""
 _SHARE = 20.0
@@ -53,7 +53,7 @@ A thread takes about 1.5 s for a run of this size; a process takes 0.6 s to star
 _NICENESS = 15
 """Niceness of the process that computes findings: while other programs use all cores, it gets 1/30 of a core."""
 _REST_S, _LONGEST_REST_S = 2.0, 10.0
-"""Seconds without a request after which ``ChildProcess`` starts its process, and maximum wait for such a pause.
+"""Length of a pause between requests in which ``ChildProcess`` starts its process, and maximum wait for a pause, in s.
 
 On a machine with few cores, even a process of low priority delays a page that is being opened.
 """
@@ -87,7 +87,7 @@ def code_state(*others: str) -> str:
     """Return a digest that changes with the checks that are registered in this process, or with their code.
 
     Args:
-        others: Paths of other files that change the digest.
+        others: Paths of further files on whose content the digest depends.
     """
     packages = (rstar2_env.diagnosis, rstar2_env.core)
     files = {file for package in packages for file in Path(str(package.__file__)).parent.rglob("*.py")}

@@ -18,8 +18,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.result import Diagnosis
 
 HealthState: TypeAlias = Literal["ok", "watch", "problem", "unknown"]
-"""State of a figure. ``ok``: no check finds anything now; ``watch``: a warning or a note; ``problem``: an error;
-``unknown``: no check could decide."""
+"""State of a figure. ``ok``: no check reports anything now; ``watch``: a check reports a warning or a note;
+``problem``: a check reports an error; ``unknown``: no check could decide."""
 _STATES: Mapping[str, HealthState] = dict(zip(SEVERITIES, ("problem", "watch", "watch"), strict=True))
 _MOST_POINTS = 60
 _HELD_OUT = "eval/"

@@ -121,7 +121,7 @@ def _shared(least: str, most: str) -> int:
 
 
 def short_question(question: str, task: str, heads: Mapping[str, int], longest: int = QUESTION) -> str:
-    """Return the beginning of a question after its task's common prefix, whose length is in ``heads``."""
+    """Return the start of a question, without the prefix of its task's questions; ``heads`` has the prefix lengths."""
     return question[heads.get(task, 0) :][:longest]
 
 
@@ -154,7 +154,7 @@ def sum_counts(counts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int
 
 
 def id_of(db: sqlite3.Connection, key: str) -> int:
-    """Return the id in the index of the episode with a key.
+    """Return the index's id for the episode with the given key.
 
     Raises:
         ConfigurationError: The key is invalid.

@@ -60,8 +60,8 @@ def _history(db: sqlite3.Connection) -> dict[str, Any]:
     """Return lists with one value for each training step in ``steps``, and ``seen``, the number of problems seen.
 
     The lists are ``success`` (rate), ``new_problems``, ``refilled`` (groups of later rounds), ``groups`` (by kind: all
-    wrong, mixed, all correct), and ``counts``, the number of problems seen so far, by the kind of their
-    last group.
+    wrong, mixed, all correct), and ``counts``, the number of problems seen so far, by the kind of their last
+    group.
     """
     last: dict[int, str] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}
@@ -95,7 +95,7 @@ def _kind(success: float) -> str:
 
 
 def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the problems with the lowest success rates, each from the last step at which the problem was played."""
+    """Return the problems whose success rate at the last step that played them is lowest."""
     found = db.execute(
         "WITH last AS (SELECT problem, max(step) AS step, count(*) AS seen FROM episodes"
         " WHERE split = 'train' AND available GROUP BY problem)"
@@ -111,7 +111,7 @@ def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _state(index: RunIndex, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the sampler's state in the checkpoint that an event reports, with long lists cut; ``None`` without one."""
+    """Return the sampler's state from a checkpoint event, with long lists cut; ``None`` if no state was saved."""
     name = event.get("sampler")
     if not isinstance(name, str):
         return None

@@ -84,7 +84,7 @@ def _marked(kind: str, raw: str, inside: str) -> MessageSegment:
 
 
 def _call(segment: MessageSegment) -> MessageSegment:
-    """Separate the code of a call from its JSON. A call that is malformed or nested too deeply is left unchanged."""
+    """Extract the code from the JSON of a call. A call that is malformed or nested too deeply is left unchanged."""
     try:
         return _separated(segment, json.loads(segment.text))
     except (ValueError, RecursionError):  # json.dumps does not accept every depth that json.loads accepts

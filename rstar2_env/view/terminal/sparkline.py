@@ -37,7 +37,7 @@ def sparkline(values: Sequence[float | None], width: int = 40, at: Sequence[floa
 
 
 def _placed(values: Sequence[float | None], width: int, at: Sequence[float]) -> list[float | None]:
-    """Return one value for each character of an axis: the mean of the values that lie there."""
+    """Return one value for each character of an axis: the mean of the values at the character's position."""
     first, span = at[0], at[-1] - at[0]
     columns: list[list[float | None]] = [[] for _ in range(min(width, int(span) + 1))]
     for position, value in zip(at, values, strict=True):

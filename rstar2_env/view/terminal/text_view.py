@@ -18,7 +18,7 @@ from rstar2_env.view.terminal.overview import run_list, run_overview
 from rstar2_env.view.terminal.sanitize import safe_text
 
 _MOST_OVERVIEWS = 3
-"""Maximum number of runs for which the overview of each run follows the list of runs."""
+"""Maximum number of runs for which overviews follow the list of runs."""
 
 
 def read_content(

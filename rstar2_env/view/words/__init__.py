@@ -25,14 +25,14 @@ def words() -> Mapping[str, Any]:
 def cards() -> Sequence[Mapping[str, Any]]:
     """Return the cards (curves) of an overview, in order.
 
-    Keys: ``title``, ``section``, ``help``, ``metrics`` (names with labels), and ``form`` (the number format).
+    Keys of a card: ``title``, ``section``, ``help``, ``metrics`` (names with labels), and ``form`` (the number format).
     """
     found: Sequence[Mapping[str, Any]] = _read("cards.json")["cards"]
     return found
 
 
 def metrics_of(card: Mapping[str, Any], names: Set[str]) -> list[tuple[str, str]]:
-    """Return the metrics of a card that a run has, with labels; a name that ends in ``/`` is the prefix of several.
+    """Return the names and labels of a card's metrics that a run has; a card's name that ends in ``/`` is a prefix.
 
     Args:
         card: One of ``cards()``.

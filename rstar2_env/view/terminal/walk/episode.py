@@ -41,7 +41,7 @@ class EpisodeScreen(RunScreen[str]):
         self._place: dict[str, Any] = {}
 
     def body(self) -> Iterable[Widget]:
-        """Create the widget for the lines; they are the same as in printed output (``text_view``)."""
+        """Create the widget for the episode's lines, which are the same as in printed output (``text_view``)."""
         yield Lines()
 
     def update_content(self) -> None:

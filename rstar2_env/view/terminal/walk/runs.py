@@ -56,7 +56,7 @@ class OverviewScreen(RunScreen[None]):
         self._names: list[str] = []
 
     def body(self) -> Iterable[Widget]:
-        """Create the widget for the lines; they are the same as in printed output (``text_view``)."""
+        """Create the widget for the overview's lines, which are the same as in printed output (``text_view``)."""
         yield Lines()
 
     def update_content(self) -> None:

@@ -58,7 +58,7 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
         """Set the text of the heading line.
 
         Args:
-            *names: Names of the screens that lead to this one, as a path.
+            *names: Names of the screens from the first screen to this one.
             more: Text after the names, such as a number of episodes.
             error: Error message; empty if there is no error.
         """
