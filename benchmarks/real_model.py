@@ -1,7 +1,7 @@
 """A pretrained model learns to use Python: the experiment over policies and seeds, its table, and speed comparisons.
 
     python benchmarks/real_model.py experiment --model FOLDER [--world word_arithmetic] [--seeds 3] [--minutes 120]
-    python benchmarks/real_model.py table                       # the table of the results so far
+    python benchmarks/real_model.py table [--write NAME]        # the table of the results so far, and for documents
     python benchmarks/real_model.py plot --out real_model.png
     python benchmarks/real_model.py speed ...                   # benchmarks/real_model_speed.py
     python benchmarks/real_model.py engines ...                 # benchmarks/real_model_engines.py
@@ -23,10 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
 import real_model_experiment as experiment  # noqa: E402
 import real_model_table as table  # noqa: E402
+from figures import write_results  # noqa: E402
 
 OTHER = {"speed": "real_model_speed.py", "engines": "real_model_engines.py"}
 """Parts with a file and options of their own."""
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, help_line in (("table", "print the table"), ("plot", "draw success by policy")):
         part = parts.add_parser(name, help=help_line)
         part.add_argument("--results", type=Path, default=experiment.RESULTS)
+        if name == "table":
+            part.add_argument("--write", metavar="NAME", help="also write docs/data/NAME.json, for the documents")
         if name == "plot":
             part.add_argument("--out", type=Path, default=Path("real_model.png"))
     asked = parser.parse_args(given)
@@ -53,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = experiment.read_results(asked.results)
     if asked.part == "table":
         print(table.table_of(results))
+        if asked.write:
+            write_results(asked.write, **table.data_of(results, experiment.sentences_of(results)))
     else:
         table.plot(results, asked.out)
         print(f"Written to {asked.out}.")

@@ -160,6 +160,17 @@ def _command(asked: argparse.Namespace) -> list[str]:
     return words
 
 
+def _shown(words: Iterable[str]) -> str:
+    """Return a command for a result: of paths of this machine, the name."""
+    return shlex.join(
+        [
+            "python",
+            "benchmarks/real_model.py",
+            *(Path(word).name if Path(word).is_absolute() else word for word in words),
+        ]
+    )
+
+
 def _in_time(words: Sequence[str], seconds: float) -> int | None:
     """Run a process; after that time, ask it to stop as Ctrl-C does, and return ``None``."""
     process = subprocess.Popen(words)
@@ -220,6 +231,17 @@ def held_out_problems(asked: argparse.Namespace) -> str | list[dict[str, str]]:
     return [{"id": problem.id, "question": problem.question, "answer": str(problem.answer)} for problem in first]
 
 
+def sentences_of(results: Sequence[Mapping[str, Any]]) -> dict[str, Sequence[str]]:
+    """Return the sentences of each test problem of ``word_arithmetic`` by its id; none for other worlds."""
+    from rstar2_env.problems import load_problems
+
+    if {line["world"] for line in results} != {"word_arithmetic"}:
+        return {}
+    problems = load_problems("word_arithmetic:split=test,seed=0")
+    count = max(line["settings"]["problems"] for line in results)
+    return {problem.id: problem.meta["sentences"] for problem in itertools.islice(problems, count)}
+
+
 def _one(asked: argparse.Namespace, name: str, seed: int) -> None:
     """Make one result: train if the policy is trained, evaluate, and add the line."""
     policy = POLICIES[name]
@@ -243,7 +265,7 @@ def _one(asked: argparse.Namespace, name: str, seed: int) -> None:
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[2], 2),
         "commit": _commit(),
-        "command": shlex.join(["python", "benchmarks/real_model.py", *_command(asked)[1:], "--only", name]),
+        "command": _shown([*_command(asked)[1:], "--only", name]),
     }
     there = list(read_lines(asked.results, "a result")) if asked.results.exists() else []
     with begin_lines(asked.results, (text + "\n" for _, text, _ in there)) as file:

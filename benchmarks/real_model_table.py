@@ -1,7 +1,8 @@
-"""The table and the picture of ``real_model.py``: figures with intervals, by world and policy, over all seeds."""
+"""The tables and the picture of ``real_model.py``: figures with intervals, by world and policy, over all seeds."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,17 +44,10 @@ def _world(world: str, results: Sequence[Mapping[str, Any]]) -> str:
     by_policy: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for line in results:
         by_policy[line["policy"]].append(line)
-    samples = max(count for line in results for _, count in line["problems"].values())
-    head = [
-        "policy",
-        "seeds",
-        "pass@1",
-        f"pass@{samples}",
-        "used code",
-        "failing calls",
-        "in correct episodes",
-        "tokens",
-    ]
+    most = max(count for line in results for _, count in line["problems"].values())
+    samples = sorted({1, most})
+    head = ["policy", "seeds", *(f"pass@{k}" for k in samples)]
+    head += ["used code", "failing calls", "in correct episodes", "tokens"]
     rows = [head, ["---"] * len(head)]
     for policy, lines in by_policy.items():
         calls = {name: _failing(lines, name) for name in ("all", "correct")}
@@ -62,8 +56,7 @@ def _world(world: str, results: Sequence[Mapping[str, Any]]) -> str:
             [
                 policy,
                 str(len({one["seed"] for one in lines})),
-                _text(pass_at(lines, 1)),
-                _text(pass_at(lines, samples)),
+                *(_text(pass_at(lines, k)) for k in samples),
                 _text(code),
                 *(_text(calls[name]) + _statuses(lines, name) for name in ("all", "correct")),
                 f"{np.mean([one['tokens'] for one in lines]):.0f}",
@@ -84,6 +77,85 @@ def comparisons(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[st
     if "grpo" in by_policy and "grpo_roc" in by_policy:
         said.append(f"- Fewer failing calls in correct episodes with GRPO-RoC: {verdict(by_policy)}.")
     return said
+
+
+def data_of(results: Sequence[Mapping[str, Any]], sentences: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return a file of results for the documents, as ``tools/figures.py`` reads it.
+
+    Args:
+        results: Results of one world with equal settings.
+        sentences: The sentences of each problem by its id; empty if problems are not made of known sentences.
+
+    Raises:
+        SystemExit: The results have different worlds or settings, or there are none.
+    """
+    groups = of_equal_settings(results)
+    if len(groups) != 1:
+        raise SystemExit(f"Expected results of one world and equal settings, found {len(groups)} groups of them.")
+    ((world, settings, lines),) = groups
+    by_policy: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for line in lines:
+        by_policy[line["policy"]].append(line)
+    figures: dict[str, Any] = {}
+    rows = [["policy", "seeds", "right (95 % interval)", "failed calls", "failed calls of right episodes", "tokens"]]
+    for policy, found in by_policy.items():
+        right, calls = pass_at(found, 1), {kind: _failing(found, kind) for kind in ("all", "correct")}
+        tokens = float(np.mean([one["tokens"] for one in found]))
+        figures[policy] = {"right": right.value, "failed": calls["all"].value, "failed_right": calls["correct"].value}
+        shares = [f"{each.value:.3f} ({each.low:.3f} to {each.high:.3f})" for each in (right, *calls.values())]
+        rows.append([f"`{policy}`", str(len({one["seed"] for one in found})), *shares, f"{tokens:.0f}"])
+    for a, b in itertools.combinations(by_policy, 2):
+        difference, chance = paired(*_together(by_policy[a], by_policy[b]))
+        figures[f"{b}_less_{a}"] = {"right": difference.value, "low": difference.low, "high": difference.high}
+        figures[f"{b}_less_{a}"]["p"] = chance
+    if {"grpo", "grpo_roc"} <= by_policy.keys():
+        figures["failed_right_ratio"] = figures["grpo_roc"]["failed_right"] / figures["grpo"]["failed_right"]
+    return {
+        "command": _command(world, settings, by_policy),
+        "commit": ", ".join(dict.fromkeys(line["commit"] for line in lines)),
+        "load": f"15-minute load {min(line['load'] for line in lines)} to {max(line['load'] for line in lines)}, "
+        "this experiment included",
+        "figures": {**figures, "hours": sum(line["seconds"] for line in lines) / 3600},
+        "tables": {"policies": rows, **({"sentences": by_sentence(by_policy, sentences)} if sentences else {})},
+    }
+
+
+def _command(world: str, settings: Mapping[str, Any], by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return the command that makes results and the file of ``data_of`` again."""
+    seeds = 1 + max(line["seed"] for lines in by_policy.values() for line in lines)
+    options = {"world": world, **settings, "seeds": seeds, "only": "+".join(by_policy)}
+    said = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+    return f"python benchmarks/real_model.py experiment {said}; python benchmarks/real_model.py table --write NAME"
+
+
+def by_sentence(
+    by_policy: Mapping[str, Sequence[Mapping[str, Any]]], sentences: Mapping[str, Sequence[str]], most: int = 6
+) -> list[list[str]]:
+    """Return a table of the sentences whose problems have the largest change of success from the first policy.
+
+    Args:
+        by_policy: Results by policy.
+        sentences: The sentences of each problem by its id.
+        most: Number of sentences.
+    """
+    solved: dict[str, dict[str, list[float]]] = defaultdict(lambda: {policy: [] for policy in by_policy})
+    for policy, lines in by_policy.items():
+        for line in lines:
+            for name, (right, count) in line["problems"].items():
+                for sentence in set(sentences.get(name, ())):
+                    solved[sentence][policy].append(right / count)
+    first, *others = by_policy
+
+    def change(sentence: str) -> float:
+        shares = solved[sentence]
+        return max((abs(sum(shares[name]) / len(shares[name]) - np.mean(shares[first])) for name in others), default=0)
+
+    order = sorted(solved, key=lambda sentence: -change(sentence))[:most]
+    rows = [
+        [sentence, str(len(solved[sentence][first])), *(f"{np.mean(found):.2f}" for found in solved[sentence].values())]
+        for sentence in order
+    ]
+    return [["sentence", "problems", *(f"`{policy}`" for policy in by_policy)], *rows]
 
 
 def verdict(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

@@ -142,19 +142,23 @@ def write_results(
     *,
     figures: Mapping[str, Any] | None = None,
     tables: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    commit: str | None = None,
+    load: str | None = None,
 ) -> None:
-    """Write a file of results with the present commit and load, and correct the documents.
+    """Write a file of results, and correct the documents.
 
     Args:
         name: Name of the file in ``docs/data``, without its suffix.
         command: The command that makes the results again.
         figures: Numbers by name, also nested.
         tables: Rows of cells by name of the table, the header first.
+        commit: The code that made the results; ``None`` for the present commit.
+        load: What else the machine computed; ``None`` for its present load.
     """
-    listed = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    told = {"command": command, "commit": listed.stdout.strip(), "load": machine()}
+    if commit is None:
+        words = ["git", "rev-parse", "--short", "HEAD"]
+        commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    told = {"command": command, "commit": commit, "load": load or machine()}
     told |= {key: value for key, value in (("figures", figures), ("tables", tables)) if value}
     text = _ROW.sub(lambda row: " ".join(row[0].split()), json.dumps(told, indent=1, ensure_ascii=False))
     (DATA / f"{name}.json").write_text(f"{text}\n", "utf-8")
