@@ -175,7 +175,7 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
 
 
 def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, Any]]:
-    """Return the options that ``--set`` arguments set, by full name, each with its argument and its value.
+    """Return, for each option that a ``--set`` argument sets, the argument and the value, by the option's full name.
 
     Args:
         written: The ``--set`` arguments, as typed.

@@ -2,8 +2,8 @@
 
 Covered: problems that would otherwise be silent: a folder without a checkpoint, another trainer, other options, a run
 whose steps are all done, links that lead out of the folder. The options in the folder are only compared with the given
-ones, so they name no code. This module does not load torch. Not covered: reading the checkpoint, and removing lost
-steps from the run's files.
+ones, so no code that they name is run. This module does not load torch. Not covered: reading the checkpoint, and
+removing lost steps from the run's files.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def _is_file(problems: str) -> bool:
 
 
 def _trained(steps: int, groups: int, signal: int, *, idle: int, lost: int) -> str:
-    """Describe the groups and the steps.
+    """Describe how many groups had a signal, and how many steps changed the weights.
 
     Args:
         steps: Number of steps.

@@ -135,7 +135,7 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Convert in place the gradient at the result of ``logits`` to the gradient at ``hidden @ weight.T + bias``.
+        """Convert the gradient of the result of ``logits`` to that of ``hidden @ weight.T + bias``, in place.
 
         The results of ``logits`` are recovered from log-probabilities, (n, V), and their normalizers, (n,).
         """

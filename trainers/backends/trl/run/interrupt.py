@@ -54,8 +54,8 @@ class Stopping(TrainerCallback):
         ranks: The processes; the first one prints the messages.
 
     Attributes:
-        number: Number of the signal that this process received, 0 if none; after each step, the signal that any process
-            received.
+        number: Number of the signal that this process received; after each step, of the signal that any process
+            received. 0 if there was none.
         agreed: Whether a signal ended the training after a step; equal on all processes.
     """
 
