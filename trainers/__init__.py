@@ -111,7 +111,7 @@ _MODULES = {
     "step.collector": ("Collector",),
     "step.collector_parts": ("StepOptions", "StepServices"),
 }
-"""The public names of this package, by the module that defines them."""
+"""The modules of this package, each with the public names that it defines."""
 
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name

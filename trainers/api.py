@@ -36,8 +36,8 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
 
     Args:
         name: A name that ``rstar2 list trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
-            options that names or defines a recipe (``recipe.toml``), or the folder of a run. The folder may name code
-            if the run began on this machine, or within ``trust.bounds(trust=True)`` (docs/trust.md).
+            options that names or defines a recipe (``recipe.toml``), or the folder of a run. The options in that folder
+            may name code if the run began on this machine, or within ``trust.bounds(trust=True)`` (docs/trust.md).
         callbacks: Hooks, or callbacks of transformers, in addition to the recipe's.
         **options: The options of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
             (``learning_rate=1e-6``, ``selector="roc:mode=rank"``); ``model`` is required. A part may also be given as
@@ -175,7 +175,7 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
 
 
 def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, Any]]:
-    """Return the options that ``--set`` arguments set, by full name, each with its argument and its value.
+    """Return, for each option that a ``--set`` argument sets, the argument and the value, by the option's full name.
 
     Args:
         written: The ``--set`` arguments, as typed.
@@ -201,7 +201,7 @@ def typed_value(name: str, value: Any) -> Any:
 
 
 def default_folder(name: str) -> Path:
-    """Return the default folder of a run: ``runs/NAME``; if ``name`` is a run's folder or options file, that folder."""
+    """Return the default folder of a run: ``runs/NAME``, or the folder of the earlier run that ``name`` refers to."""
     path = Path(name)
     for folder in (path, path.parent):
         if is_run(folder) and path in (folder, folder / RUN_FILE):
@@ -220,7 +220,7 @@ def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[s
 def _check_resumed(name: str, config: TrainConfig) -> None:
     """Compare the options with those of the run that is resumed, before torch is imported.
 
-    ``build_run`` compares again, with the values that replace ``"auto"`` and with TRL's types.
+    Options that are ``"auto"``, and those of TRL, are compared later, in ``build_run``.
     """
     later = ["optim.trl_options"]
     later += ["model.dtype"] if config.model.dtype == AUTO else []

@@ -57,7 +57,7 @@ def export_model(
         private: Make the repository private.
         update: Allow pushing to a repository that holds other files.
         overwrite: Replace another export in the folder.
-        trust: Run code that comes with the model, in the folder of the run or of the model.
+        trust: Allow running the code that comes with the model, from the folder of the run or of the model.
 
     Returns:
         The folder.

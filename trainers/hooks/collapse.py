@@ -1,4 +1,4 @@
-"""``collapse``: saves or stops if the reward has fallen from its best value (rStar2-Agent, arXiv 2508.20722).
+"""``collapse``: stops a run, or saves a checkpoint, if the reward falls (rStar2-Agent, arXiv 2508.20722).
 
 The paper's run collapsed after step 510 and could not be recovered (section 5.3): continuing costs compute and replaces
 good checkpoints. The reward of a single step is noisy, so the hook uses its mean over ``window`` logs:
@@ -22,7 +22,7 @@ from .guard import Action, act
 
 @dataclass
 class Collapse(SavedAttributes, RunHook):
-    """Warn, save or stop when the reward has fallen by a share of its best value (rStar2-Agent, arXiv 2508.20722).
+    """Warn, save a checkpoint or stop when the reward has fallen far below its best (rStar2-Agent, arXiv 2508.20722).
 
     The hook acts once and writes a note with the observed values. If the run continues, the hook can act again after
     the mean of the metric has risen above the threshold.

@@ -65,7 +65,7 @@ class DiagnosisHook(RunHook):
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Context manager that switches off the diagnosis if an error occurs in it, so that the run continues."""
+        """Context manager that switches off the diagnosis if its block raises an error, so that the run continues."""
         try:
             yield
         except Exception as error:

@@ -30,7 +30,7 @@ Action: TypeAlias = Literal["warn", "save", "stop"]
 
 @dataclass
 class Guard(SavedAttributes, RunHook):
-    """Warn, save or stop when a metric leaves its bounds, for example the KL: ``guard:metric=kl,high=0.5``.
+    """Warn, save a checkpoint or stop when a metric leaves its bounds, such as the KL: ``guard:metric=kl,high=0.5``.
 
     Args:
         metric: A logged metric: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....

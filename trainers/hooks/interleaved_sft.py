@@ -5,7 +5,7 @@ such problem with a stored demonstration is added to a buffer, unless the buffer
 holds ``size`` problems, one SFT step (the mean of -log p over the tokens of the policy's turns) is taken on the
 demonstrations of the ``size`` problems that were added last; other problems stay in the buffer, as in the authors'
 code. A problem without a demonstration is ignored. The paper uses a buffer of 128 and a learning rate of 1e-6, with
-GRPO without the division by the deviation.
+GRPO without division by the standard deviation.
 """
 
 # This module is longer than most parts because it keeps a buffer, also in checkpoints, and takes its own steps.

@@ -1,4 +1,4 @@
-"""``kl_schedule``: linear schedule of the KL coefficient, which then stays constant (KDRL, arXiv 2506.02208)."""
+"""``kl_schedule``: changes the KL coefficient linearly, then keeps it constant (KDRL, arXiv 2506.02208)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from .guard import act
 class TokenBudget(SavedAttributes, RunHook):
     """End the run when its policy has generated a number of tokens in training: ``token_budget:tokens=300000``.
 
-    The policy's tokens in all episodes of the groups count, whether selected, rejected or refilled. The tokens of
+    The policy's tokens in every episode count, including rejected episodes and groups played in refills. The tokens of
     prompts, environments, evaluations, demonstrations, and of episodes that ended as ``unavailable`` or ``cancelled``
     do not count. The run ends after all updates on its last rollout, so it exceeds its budget by less than one rollout.
     With ``rollout.max_staleness``, rollouts that were played ahead and not trained on do not count.

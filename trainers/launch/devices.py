@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-"""Environment variables that select the visible accelerators. torch for ROCm reads both, and vLLM requires them to be
-equal."""
+"""Environment variables that select the visible accelerators. torch for ROCm reads both variables, and vLLM requires
+them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
 """Environment variable that hides devices in the ROCm runtime; ``VISIBLE`` numbers only the other devices."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")

@@ -71,11 +71,12 @@ class Parts:
         advantage: Turns rewards into advantages.
         terms: Terms of the loss.
         term_names: Names of the terms, in the same order.
-        aggregation: Weights of rows in the loss.
-        correction: Weights of tokens that correct for differences between the engine and the trainer.
-        sampler_factory: Creates the sampler from the environment's source of problems, if it has one, and a seed.
+        aggregation: Computes the weight of each row in the loss.
+        correction: Computes weights of tokens that correct for differences between the engine and the trainer.
+        sampler_factory: Creates the sampler from a source of problems (``None`` if the environment has none) and a
+            seed.
         hooks: Callbacks.
-        filled: The options that were filled in from the run.
+        filled: The options of these parts that were filled in from options of the run.
     """
 
     rollout: Rollout

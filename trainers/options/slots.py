@@ -108,6 +108,6 @@ def part_options(made_by: Callable[..., Any]) -> Options:
 
 
 def given_to(made_by: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the trainer's values, by name, for which the part that ``made_by`` creates has an option."""
+    """Return those of the trainer's ``values`` that the part made by ``made_by`` takes as options, by name."""
     known = part_options(made_by)
     return {name: value for name, value in values.items() if known.open or name in known.parameters}

@@ -114,7 +114,7 @@ class NamesSources(Protocol):
     """Protocol of a stage with options that name sources of problems or traces in addition to its inputs."""
 
     def named_sources(self) -> Iterable[str | Mapping[str, Any]]:
-        """Return each source as ``load_problems`` accepts it; the stage's digest covers the content of their files."""
+        """Return each source as ``load_problems`` accepts it; the stage's digest covers the sources' files."""
         ...
 
 

@@ -30,7 +30,7 @@ from .base import Work
 from .cost import SERVERS
 
 IN_PROCESS = "vllm"
-"""Name of the engine in the runner's process that the servers replace."""
+"""Name of the engine that generates in the runner's process; the servers replace this engine."""
 _KEY = "VLLM_API_KEY"
 
 
@@ -196,7 +196,7 @@ def check_whole(model: str) -> None:
 
 
 def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: bool) -> list[str]:
-    """Return vLLM's arguments with which a server generates like the engine in this process.
+    """Return arguments of a vLLM server that make it generate like the engine ``vllm`` in this process.
 
     Args:
         engine_options: Options of the engine ``vllm``.
@@ -254,7 +254,7 @@ def _nodes(count: int) -> list[str]:
 
 @contextmanager
 def _key() -> Iterator[None]:
-    """Context manager that sets an API key for its servers and their client, unless the user has set a key."""
+    """Context manager that sets an API key for servers started in it, unless the user has set a key."""
     if os.environ.get(_KEY):
         yield
         return

@@ -29,7 +29,7 @@ class Architecture:
         hidden: Width of the residual stream.
         intermediate: Width of a feed-forward layer, or of one expert.
         heads: Number of query heads.
-        kv_heads: Number of heads of keys and of values.
+        kv_heads: Number of key heads, which is also the number of value heads.
         head_dim: Width of a head.
         vocabulary: Number of tokens of the vocabulary.
         tied: Whether the head shares its weights with the embedding.

@@ -18,7 +18,7 @@ from .workload import Workload, mean_tokens
 CLOSE = 0.9
 """Share of the usable memory above which a plan warns that the run may not fit."""
 _MUCH = 0.04
-"""Share of the training time; if processes wait longer for the process with the most tokens, a plan reports it."""
+"""A plan reports if processes wait longer than this share of the training time for the process with the most tokens."""
 
 
 @dataclass(frozen=True, slots=True)

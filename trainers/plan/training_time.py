@@ -1,6 +1,6 @@
 """``training_time``: seconds of a step's forward and backward passes: operations, waiting, communication, overhead.
 
-Covered: the operations of the rows; the process with the most tokens, for which all others wait; the exchange of
+Covered: the operations on the rows; the process with the most tokens, for which all others wait; the exchange of
 sharded weights and gradients in each pass; a fixed time per pass. Not covered: the overlap of communication and
 computation, which the fitted rates contain.
 """

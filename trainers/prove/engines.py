@@ -98,7 +98,7 @@ def _turns(engine: Any, prompt: int, turn: int, *, seed: int = 0) -> tuple[list[
         engine: The engine.
         prompt: Number of tokens of each prompt.
         turn: Number of tokens to generate.
-        seed: Seed of the prompts; with another seed, no prompt begins as one that the engine has cached.
+        seed: Seed of the prompts; with another seed, no prompt begins like a prompt that the engine has cached.
     """
     sizes, draws = scale(), np.random.default_rng(seed)
     prompts = [draws.integers(3, 500, prompt).tolist() for _ in range(sizes.rows)]

@@ -131,7 +131,7 @@ def dtype_name() -> str:
 
 
 def _throughput(model: Architecture | None, each: float) -> list[ProofFigure]:
-    """Return tokens per second with the range that the plan expects and, if known, share of peak FLOP/s and memory.
+    """Return the measured speed with the range that a plan expects and, if known, the MFU and the peak memory.
 
     Args:
         model: Sizes of the model; ``None`` if unknown.

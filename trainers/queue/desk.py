@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 RequestKey = tuple[int, int]
-"""Identifies an episode: the number of the process that requested it, and its number in that process."""
+"""Identifies an episode: the rank of the process that requested it, and the episode's number in that process."""
 
 
 class Desk:

@@ -24,7 +24,7 @@ PlayResult = Episode | Unfinished | BaseException
 """The result of a request: an episode, a part of an episode, or the error that playing it raised."""
 
 LimitSource = Callable[[Desk], AsyncIterator[int]]
-"""Function that yields the maximum number of concurrent episodes: first the initial one, later updates of it."""
+"""Function that yields the maximum number of concurrent episodes: first the initial maximum, later its changes."""
 
 
 class LocalQueue:

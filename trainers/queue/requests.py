@@ -12,9 +12,9 @@ from rstar2_env.core.manner import PLAIN, Manner
 
 
 class EpisodePlayer(Protocol):
-    """Plays single episodes; ``rstar2_env.rollout.Player`` is one.
+    """Protocol of objects that play single episodes, such as ``rstar2_env.rollout.Player``.
 
-    A player may also have the methods ``carry``, ``reply``, ``given`` and ``check_manner`` of that class. If a run
+    A player may also have the methods ``carry``, ``reply``, ``given`` and ``check_manner`` of ``Player``. If a run
     needs a method that its player lacks, the run is rejected.
     """
 

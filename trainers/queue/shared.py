@@ -1,4 +1,4 @@
-"""``SharedQueue``: one queue for all processes of a run, so that a process with room plays the episodes of others.
+"""``SharedQueue``: one queue for all processes of a run, so that a process with room can play another's episodes.
 
 Every process runs the rollout part on its own groups. Each episode that the part requests waits in the queue, which the
 first process holds, until some process has room for it; its result returns to the process that requested it. A round
@@ -59,7 +59,7 @@ class SharedQueue(LocalQueue):
         wire: Connects the processes.
         limits: Yields the number of episodes to play at the same time in all processes together; only the first process
             reads it. ``None`` is ``player.max_in_flight`` for each process.
-        timeout_s: Seconds that an idle process waits for a message of the others.
+        timeout_s: Seconds that an idle process waits for a message from another process.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """``gdpo``: normalizes the components of the reward separately (GDPO, arXiv 2601.05242).
 
 The components are the environment's return and whether exactly one answer was marked. Set other components with
-``reward``, and their weights with ``advantage.weights``. Groups whose sums are equal are kept, since their components
-may differ.
+``reward``, and their weights with ``advantage.weights``. Groups whose episodes have equal sums of components are
+kept, since the components may differ.
 """
 
 from ..base import TRAINERS, Recipe

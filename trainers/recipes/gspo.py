@@ -2,8 +2,8 @@
 
 The ratio of an answer is the geometric mean of its tokens' ratios, so its bounds, 3e-4 and 4e-4, are far narrower than
 usual bounds for tokens. Every answer has the same weight. The groups of a rollout are divided into four optimizer
-steps; after the first of them the ratios differ from 1. Groups with equal rewards remain in the mean, and there is no
-KL term.
+steps; after the first of them the ratios differ from 1. Groups with equal rewards count in the mean of the loss, and
+there is no KL term.
 """
 
 from ..base import TRAINERS, Recipe

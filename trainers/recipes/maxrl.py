@@ -1,8 +1,8 @@
 """``maxrl``: advantages divided by the pass rate, to maximize the likelihood of success (MaxRL, arXiv 2602.02710).
 
 The larger the groups are, the closer the objective is to the likelihood. Ratios are clipped to the range from 0.8 to
-1.2, the loss is a mean over tokens without a KL term, and groups with equal rewards stay in the mean, as in the
-authors' code.
+1.2, the loss is a mean over tokens without a KL term, and groups with equal rewards count in this mean, as in
+the authors' code.
 """
 
 from ..base import TRAINERS, Recipe

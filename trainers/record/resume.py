@@ -2,8 +2,8 @@
 
 Covered: problems that would otherwise be silent: a folder without a checkpoint, another trainer, other options, a run
 whose steps are all done, links that lead out of the folder. The options in the folder are only compared with the given
-ones, so they name no code. This module does not load torch. Not covered: reading the checkpoint, and removing lost
-steps from the run's files.
+ones, so no code that they name is run. This module does not load torch. Not covered: reading the checkpoint, and
+removing lost steps from the run's files.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SFT_FILE = "sft.json"
 """File with the options of a cold start; ``config.json`` in the same folder belongs to the model."""
 
 SFT_CPU = "cpu"
-"""Key in ``SFT_FILE`` of the settings with which the cold start computed on a CPU."""
+"""Key in ``SFT_FILE`` for the threads and the precision with which a cold start on a CPU computed."""
 
 SFT_MAY_CHANGE = (
     "output_dir",

@@ -25,9 +25,9 @@ from ..options.config import DEFAULT_ENV
 _FIGURE = "pass_rate"
 _CHANGE = "weights/change"
 _MANY = 0.5
-"""Minimum share of groups for which a cause counts as the main cause."""
+"""Minimum share of the groups, or of the episodes, that a cause must affect for the verdict to name it."""
 _DIAGNOSED = 5
-"""Minimum number of steps for which ``rstar2 diagnose`` is suggested; most of its checks need as many steps."""
+"""Minimum number of steps at which ``rstar2 diagnose`` is suggested; most of its checks need as many steps."""
 _ROUNDING = 2.0**-24
 """Change of the weights by a step, relative to their norm, below which the step counts as no update: the rounding error
 of float32, the most precise format in which weights are trained. The change is computed from a sample of the weights.
@@ -175,7 +175,7 @@ def _is_file(problems: str) -> bool:
 
 
 def _trained(steps: int, groups: int, signal: int, *, idle: int, lost: int) -> str:
-    """Describe the groups and the steps.
+    """Describe how many groups had a signal, and how many steps changed the weights.
 
     Args:
         steps: Number of steps.

@@ -139,7 +139,7 @@ class OlderWeights:
 
     Attributes:
         every: Number of optimizer steps after which the newest weights replace the older weights.
-        base_urls: Addresses of the servers that hold the older weights, if the engine is served.
+        base_urls: Addresses of the servers that hold the older weights, if the engine uses servers.
     """
 
     every: int

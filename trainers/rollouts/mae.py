@@ -77,7 +77,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         return await _Table(self, start, number, size, solvers, play).group()
 
     def reference(self, start: Start, play: Play, number: int) -> str:
-        """Return the reference problem of a proposer: the environment's problem, or an earlier good one; or empty text.
+        """Return a proposer's reference problem: the environment's or an earlier good problem, else an empty text.
 
         Args:
             start: Start of the group, which selects the environment's problem.
@@ -140,7 +140,7 @@ class _Table:
         return [proposer, judge, *others]
 
     async def _answer(self, question: str, member: int) -> tuple[list[Episode], float | None]:
-        """Return the episodes of a solver and its judge, and the score; ``None`` if either episode is unavailable."""
+        """Return the episodes of a solver and its judge, and the score (``None`` if either episode is unavailable)."""
         solver = await self._reply(SOLVE.format(question=question), member)
         if not solver.available:
             return [earn(solver, "solver", False)], None

@@ -127,7 +127,7 @@ def problems_of(env: Any) -> ProblemSource | None:
 
 
 SamplerFactory = Callable[..., Sampler]
-"""Creates a sampler from its options and the arguments that it declares, out of ``ids``, ``seed`` and ``problems``.
+"""Creates a sampler from its options, and from ``ids``, ``seed`` and ``problems`` if it declares these arguments.
 
 ``ids`` are the ids of the problems of a finite source, else ``None``; ``problems`` is the environment's source of
 problems, or ``None``. The modules ``kinds`` and ``listed`` have helpers that draw from these problems.

@@ -36,7 +36,7 @@ class Tried:
 
     Attributes:
         configuration: Index of the world and of each option's value; see ``Configuration``.
-        success: Its success rate in [0, 1]; ``None`` if no episode counted.
+        success: Success rate of the configuration, in [0, 1]; ``None`` if no episode counted.
     """
 
     configuration: Configuration

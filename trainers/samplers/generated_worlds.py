@@ -111,7 +111,7 @@ class GeneratedWorlds(SavedAttributes):
 
     @property
     def _generated(self) -> bool:
-        """Whether the next starts are drawn from configurations, and not from the original worlds."""
+        """Whether the next starts are drawn from the generated configurations, and not from the original worlds."""
         return self._steps < self._cycle * self._cycles and self._steps % self._cycle < self._every
 
     def draw(self, n: int) -> list[Start]:

@@ -27,7 +27,7 @@ class Kinds:
         by: The field whose values are the kinds, if the source is not a mixture.
         order: Names of the kinds to use, in order. By default all kinds are used: numbers in ascending order, names in
             the order in which they occur.
-        seed: Seed of the shuffled passes, the new samples and the starts' own seeds.
+        seed: Seed of the shuffled passes and of the new samples; the seeds of the starts are derived from it too.
 
     Attributes:
         names: Names of the kinds, in order.

@@ -17,7 +17,7 @@ from rstar2_env.problems import ProblemSource
 from .base import Start
 
 _TRIES = 20
-"""Maximum number of samples from an unlimited source, per problem of the list: a sample may equal an earlier one."""
+"""Maximum number of samples drawn for each problem from an unlimited source, since samples may repeat."""
 
 
 class Listed(SavedAttributes):

@@ -43,8 +43,8 @@ class Mopps(SavedAttributes):
         target: The target pass rate.
         decay: Weight of earlier results; 1 gives all episodes the same weight. The paper uses 0.5 if the policy changes
             quickly.
-        rule: ``"nearest"`` orders candidates by their distance to ``target``; ``"band"`` takes candidates between
-            ``low`` and ``high`` in the order of the pass, and then the candidates closest to the band.
+        rule: ``"nearest"`` orders candidates by the distance of their drawn rates to ``target``; ``"band"`` first takes
+            candidates with a rate from ``low`` to ``high``, in the order of the pass, then those closest to the band.
         low: Lower end of the band.
         high: Upper end of the band.
         rates: Folder of an evaluation that initializes the posteriors; "" for none.

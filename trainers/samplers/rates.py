@@ -62,7 +62,7 @@ class Rates:
 
         Args:
             path: Output of ``rstar2 eval --out``, or the folder of a run.
-            known: The ids to read.
+            known: Ids of the problems whose rates are read.
 
         Raises:
             ConfigurationError: The path is not a run, or has no episode of any of these problems.

@@ -19,7 +19,7 @@ class PlayedGroup:
 
     Attributes:
         number: Number of the group in the step, from 0, over all processes and rounds.
-        round: Number of the refill round in which it was played; 0 before any refill.
+        round: Number of the refill round in which the group was played; 0 before any refill.
         start: The arguments of ``reset`` for all of its episodes.
         episodes: All episodes that were played.
         kept: Positions of the episodes to train on, ascending; empty if the group is rejected.

@@ -51,7 +51,7 @@ class GroupPlace:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """An episode (kept alive, so that its ``id`` stays valid), its group, start, key, parent and prompt."""
+    """An episode (kept alive, so that Python's ``id`` of it stays valid), its group, start, key, parent and prompt."""
 
     episode: Episode
     group: int

@@ -68,7 +68,8 @@ class Prefetch(Generic[B, S]):
     """Collects batches ahead; the training thread calls every method except ``on_trainer``.
 
     Args:
-        collector: Its state is copied after each batch: a checkpoint saves the state after the last batch taken.
+        collector: The collector; its state is copied after each batch, since a checkpoint saves the state after the
+            last batch taken.
         collect: Collects the next batch with the given settings.
         pace: Limits of prefetching.
         hand_over: Syncs the current weights to the engine.

@@ -173,6 +173,6 @@ def _tokens(
 
 
 def _chosen(every: Tensor, row: Row) -> Tensor:
-    """Return each completion token's own entry in a tensor (completion tokens, vocabulary)."""
+    """Return the entry at each completion token's id from a tensor (completion tokens, vocabulary)."""
     ids = torch.tensor(row.completion_ids, device=every.device)
     return every.gather(1, ids[:, None])[:, 0]

@@ -1,7 +1,7 @@
 """``naming_checkpoint``: converts an error in a file of a checkpoint to an error that names the checkpoint.
 
-A checkpoint may be damaged, or come from another person. All readers load only tensors and plain values
-(``weights_only=True``), and raise exceptions of many classes for anything else.
+A checkpoint may be damaged, or come from another person. The functions that read checkpoints load only tensors and
+plain values (``weights_only=True``), and raise exceptions of many classes for any other content.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ def hidden_size(options: ModelOptions) -> int:
 
 
 def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
-    """Return the number of tokens for which a pass on a CPU keeps ``CPU_PASS_BYTES`` of activations.
+    """Return the number of tokens whose activations in one pass on a CPU take ``CPU_PASS_BYTES`` bytes.
 
     Args:
         policy: The policy.
@@ -252,10 +252,10 @@ def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
 
 
 def width_multiple(options: ModelOptions) -> int | None:
-    """Return the number of tokens of which the width of every pass is a multiple; ``None`` pads no further.
+    """Return the number to a multiple of which the width of every pass is padded; ``None`` for no such padding.
 
     On a CPU, oneDNN computes matrix products in low precision. It compiles a kernel for each new shape, and keeps a
-    thousand of them: about a megabyte each for SmolLM2. Widths that repeat save this time and memory.
+    thousand of them: about a megabyte each for SmolLM2. If widths repeat, this time and memory are saved.
 
     Args:
         options: The policy's options.

@@ -40,7 +40,7 @@ _GROUPS = "optimizer_groups.pt"
 
 
 class ShardedTrainer(WarmsUp):
-    """Mixin that adds sharding to a TRL trainer; a subclass also inherits from the TRL trainer.
+    """Mixin that adds sharding to a TRL trainer; a subclass also inherits from a TRL trainer.
 
     Args:
         sharding: The sharding of the weights and the optimizer state.

@@ -1,4 +1,4 @@
-"""``CollectorTrainer``: TRL's GRPO trainer with batches from a collector and the loss from parts.
+"""``CollectorTrainer``: TRL's GRPO trainer, with the batches of a collector and the loss of an ``Objective``.
 
 TRL, transformers and accelerate provide the optimizer, the schedule, precision, data parallelism, checkpoints and
 logging. This class overrides the input of the loss (``get_train_dataloader``, ``_prepare_inputs``), the loss
@@ -164,7 +164,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         """Add up the gradients of micro-batches; every process must have the same number of them.
 
         Args:
-            model: The policy as the loop of transformers wraps it.
+            model: The policy, as transformers' training loop wraps it.
             batches: The micro-batches of this process.
             loss_of: Returns a micro-batch's share of the loss; the loss is the sum of the shares on all processes.
 

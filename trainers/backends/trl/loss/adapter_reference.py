@@ -60,7 +60,7 @@ class AdapterReference:
         self._start = self.values_of(policy)
 
     def follow(self, policy: PeftModel) -> None:
-        """Save the initial values of a policy's adapter; every process calls it, after any sharding of the policy."""
+        """Save the initial values of a policy's adapter; every process calls it, after the sharding if there is one."""
         if _changes_the_model(policy):
             self.reset(policy)
 

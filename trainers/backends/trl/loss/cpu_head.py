@@ -1,10 +1,10 @@
 """The language-model head on a CPU: computes log-probabilities of tokens from hidden states, tile by tile.
 
-Without Triton, TRL's fused head computes every position, combines tiles of 4,096 tokens by 32,768 vocabulary entries
-with a dozen temporary tensors of that size, and repeats each matrix product in the backward pass. Here a tile covers
-the whole vocabulary, so that torch's softmax can compute it, and few tokens, so that temporary tensors stay small. If
-there are few tokens, their log-probabilities are kept for the backward pass; otherwise they are computed again, tile by
-tile.
+Without Triton, TRL's fused head also computes tokens without a label. Its tiles have 4,096 tokens and 32,768 vocabulary
+entries; a tile needs a dozen temporary tensors of its size, and the backward pass repeats each matrix product. Here a
+tile covers the whole vocabulary, so that torch's softmax can compute it, and few tokens, so that these tensors stay
+small. If there are few tokens, their log-probabilities are kept for the backward pass; otherwise they are computed
+again, tile by tile.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Convert in place the gradient at the result of ``logits`` to the gradient at ``hidden @ weight.T + bias``.
+        """Convert the gradient of the result of ``logits`` to that of ``hidden @ weight.T + bias``, in place.
 
         The results of ``logits`` are recovered from log-probabilities, (n, V), and their normalizers, (n,).
         """

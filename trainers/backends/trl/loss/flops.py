@@ -59,8 +59,8 @@ def _peak_of(device: torch.device, dtype: torch.dtype) -> float | None:
 def flops_of(model: Any, lengths: Sequence[int]) -> float | None:
     """Return the floating-point operations of training on rows, not counting padding and recomputation.
 
-    TRL counts the products of weights, and attention over every pair of tokens. This function omits the half of
-    attention that a causal model skips. With adapters the count is a third lower, since frozen weights have no
+    TRL counts the matrix products with weights, and attention over every pair of tokens. This function omits the half
+    of attention that a causal model skips. With adapters the count is a third lower, since frozen weights have no
     gradient.
 
     Args:

@@ -32,7 +32,8 @@ Autocast = Callable[[], AbstractContextManager[None]]
 class TokenScores:
     """Results of a forward pass on B rows padded to W tokens.
 
-    The first four have one value for each predicted token, (B, W - 1), which is 0 for tokens without a label.
+    The first four attributes have one value for each predicted token, (B, W - 1), which is 0 for tokens without a
+    label.
 
     Attributes:
         logp: Log-probability of the token.
@@ -98,7 +99,7 @@ def score(
 
 @contextmanager
 def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
-    """Yield a list to which each forward pass appends the last layer's output, (B, W, H); empty unless ``wanted``.
+    """Yield a list to which each forward pass appends the last layer's output, (B, W, H), if it is ``wanted``.
 
     The output of a fused head does not contain these hidden states.
     """
@@ -204,7 +205,7 @@ class ReferenceModel:
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
 
     def comparable(self, policy: Any) -> dict[str, Tensor]:
-        """Return tensors into which a saved reference is read: names, shapes and sharding as in ``state_dict``."""
+        """Return tensors to read a saved reference into, with the names, shapes and sharding of ``state_dict``."""
         return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

@@ -1,8 +1,8 @@
 """Extend TRL's fused head: return the mean log-probability over the vocabulary too, and compute faster on a CPU.
 
 On an accelerator, TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of
-the normalizer, the difference between a logit and its log-probability, only for the backward pass. This module reads
-the saved value, so the mean needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes the tokens
+the normalizer (a logit minus its log-probability) only for the backward pass. This module reads the saved logarithm, so
+the mean log-probability needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes the tokens
 with a label. The head runs a copy of TRL's forward method in which two global names are replaced. Tested with TRL 1.16.
 """
 

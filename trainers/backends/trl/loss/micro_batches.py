@@ -1,7 +1,7 @@
 """Micro-batches: the tensors of a few rows that one forward pass computes.
 
 Each micro-batch is as wide as its own longest row. Every process computes the same number of micro-batches, since
-backward passes are collective: all of them under sharding, the last one under data parallelism.
+backward passes are collective: every one under sharding, only the last one under data parallelism.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ....losses.contrast import relations
 from .prefix_tree import IGNORED, PrefixTree
 
 FILLER_WIDTH = 2
-"""Number of tokens of a filler row, which only keeps processes in step: an input token, and a token without a label."""
+"""Width of a filler (a micro-batch without rows) in tokens: an input token, and a predicted token without a label."""
 
 
 @dataclass(slots=True)

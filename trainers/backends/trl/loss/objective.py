@@ -42,7 +42,7 @@ class Objective:
 
     Attributes:
         terms: Terms of the loss, which are added up.
-        aggregation: Returns, for each row, the weight that each of its tokens has.
+        aggregation: Returns, for each row, the weight of each of the row's tokens in the loss.
         correction: Returns the weights of tokens in policy-gradient terms.
     """
 
@@ -115,7 +115,7 @@ class Objective:
         return loss + scores.logp.sum() * 0
 
     def take_figures(self) -> dict[str, tuple[float, float]]:
-        """Return each metric of the loss parts since the last call as (sum, count), in one transfer from the device."""
+        """Return (sum, count) of each metric recorded since the last call, in one transfer from the device."""
         if not self._figures:
             return {}
         names = list(self._figures)
@@ -124,7 +124,7 @@ class Objective:
         return {name: (total, count) for name, (total, count) in zip(names, torch.stack(totals).tolist(), strict=True)}
 
     def observe(self, figures: dict[str, tuple[float, float]]) -> None:
-        """Pass the metrics of an optimizer step, summed over all processes, to the adaptive parts."""
+        """Pass the metrics of an optimizer step, summed over all processes, to the terms and correction that adapt."""
         for part in self._adapting():
             part.observe(figures)
 
@@ -134,7 +134,7 @@ class Objective:
         return bool(self._adapting())
 
     def state_dict(self) -> list[Any]:
-        """Return the state of every adaptive part."""
+        """Return the state of each term that adapts, and of the correction if it adapts."""
         return [part.state_dict() for part in self._adapting()]
 
     def load_state_dict(self, state: Sequence[Any]) -> None:

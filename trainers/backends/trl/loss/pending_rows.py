@@ -28,7 +28,7 @@ _DRAWS = 1_000_003
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
 """Names of the values that are stored for each row: the log-probabilities of its completion, the mean log-probability
 over the vocabulary at each token, the log-probabilities under the reference model, and the embedding of the row, (H,).
-All but the reference model's are computed with the weights before the first update on the rollout."""
+All values except those of the reference model are computed with the weights before the first update on the rollout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class BatchLayout:
         passes: Number of passes over the rows of a rollout.
         minibatches: Maximum number of optimizer steps in each pass; a pass has fewer if there are fewer groups.
         seed: Seed of the order of the groups in each pass.
-        share_prefixes: Whether to compute tokens that rows of a micro-batch share only once, if the model can.
+        share_prefixes: Whether to compute only once the tokens that rows of a micro-batch share, if the model can.
     """
 
     tokens_per_device: int
@@ -58,7 +58,8 @@ class BatchLayout:
         """Return the groups of each optimizer step on one rollout.
 
         Args:
-            step: Number of the first optimizer step on it; together with ``seed`` it determines the random order.
+            step: Number of the first optimizer step on the rollout; it determines the random order together with
+                ``seed``.
             groups: The groups of all processes.
         """
         rng = np.random.default_rng([self.seed, step, 0])
@@ -74,7 +75,7 @@ class PendingRows:
 
     Args:
         rows: The rows.
-        members: For each row, the index of its episode in the group.
+        members: For each row, the index of its episode in the episode's group.
         batches: Positions of the rows of each optimizer step, in the order of the steps.
 
     Attributes:
@@ -135,7 +136,7 @@ class PendingRows:
                 self.values[name][positions[place]] = of_row
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the data of the remaining updates, as plain values and tensors that ``torch.load`` reads safely.
+        """Return the data that the remaining updates need, as values and tensors that ``torch.load`` reads safely.
 
         Episodes are saved without texts and infos, since their metrics were counted and their texts were written when
         they were played. A saved episode has its group, its turns and the fields that losses read.

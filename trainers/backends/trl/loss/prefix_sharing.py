@@ -1,8 +1,8 @@
 """Prefix sharing: computes the attention of prefix trees, and checks which models can use it.
 
 A replacement of transformers' attention function ``sdpa`` computes a prefix tree if the model receives one, and
-otherwise calls the original. Every other layer must treat each token separately; a short forward pass over a few rows
-checks this before training. A model that cannot share prefixes computes separate rows.
+otherwise calls the original. Layers other than attention must treat each token separately; a short forward pass over a
+few rows checks this before training. A model that cannot share prefixes computes separate rows.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class Evaluation(TrainerCallback):
         log: Logs the metrics of the evaluation on a separate line.
         every: Number of steps between evaluations.
         folder: The run's folder, in which the best weights are saved.
-        interrupted: Returns whether a signal ended the training, the same on every process; the resumed run then makes
-            the later evaluations.
+        interrupted: Returns whether a signal ended the training, the same on every process. The final evaluation is
+            then left to the resumed run.
     """
 
     def __init__(

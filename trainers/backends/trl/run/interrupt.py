@@ -36,7 +36,7 @@ _RESUMED = {
     **dict.fromkeys(("train", "sft", "launch"), "repeat the command with --resume"),
     "": "train again with resume=True",
 }
-"""Instructions for resuming, by command; commands that are not listed resume without an option."""
+"""How to resume, by the command that started the run; to resume any other command, repeat it unchanged."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ECHO_S = 1.0
 """Seconds within which a launcher (torchrun) may repeat a signal that the terminal already sent to all processes."""
@@ -54,8 +54,8 @@ class Stopping(TrainerCallback):
         ranks: The processes; the first one prints the messages.
 
     Attributes:
-        number: Number of the signal that this process received, 0 if none; after each step, the signal that any process
-            received.
+        number: Number of the signal that this process received; after each step, of the signal that any process
+            received. 0 if there was none.
         agreed: Whether a signal ended the training after a step; equal on all processes.
     """
 
@@ -164,7 +164,7 @@ class Stopping(TrainerCallback):
             )
 
     def _saved(self, trainer: Trainer) -> str:
-        """Write a checkpoint unless the step has one; return a line about it."""
+        """Write a checkpoint of the last finished step, unless there is one; return a line on how to resume from it."""
         step = int(trainer.state.global_step)
         newest = newest_checkpoint(self._folder)
         if newest is None or step_of(newest) != step:

@@ -1,9 +1,9 @@
 """The state that each process adds to a checkpoint, next to the weights: the states of its parts and its pending rows.
 
 There is one file per process. A run that resumes with another number of processes reads all files and redistributes
-them: the groups of rows are distributed among the new processes, each row stays in its optimizer batch, and sums that
-are not logged yet are added up. Every other state is the same on all processes. Not covered: weights and optimizer
-state (``shards``).
+them: the groups of rows are distributed among the new processes, each row stays in its optimizer batch, and sums of
+metrics that are not logged yet are added up. Every other state is the same on all processes. Not covered: weights and
+optimizer state (``shards``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ....step.sums import Sums
 from ..loss.pending_rows import PendingRows
 
 SUMS = "sums"
-"""Name of the sums of metrics since the last logged line; unlike other states, they differ between processes."""
+"""Name of the state with the sums of metrics since the last logged line; only this state differs between processes."""
 
 
 def write(checkpoint: Path, rank: int, states: Mapping[str, Any], pending: PendingRows | None) -> None:

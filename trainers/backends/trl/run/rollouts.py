@@ -212,7 +212,7 @@ def check_ahead(config: TrainConfig) -> None:
 
     Raises:
         ConfigurationError: The engine or another option rules out playing episodes during training, or
-            ``handover="carry"`` has no episodes to carry over.
+            ``handover="carry"`` is set although no episode can be unfinished at a weight sync.
     """
     rollout = config.rollout
     ahead = f"rollout.max_staleness={rollout.max_staleness}"

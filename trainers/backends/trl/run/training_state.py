@@ -75,10 +75,10 @@ def _local(model: Any) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def _of_optimizer(optimizer: Any) -> tuple[float | None, float | None]:
-    """Return the number of updates and the mean second moment of a sample of an optimizer's weights.
+    """Return an optimizer's number of updates, and its mean second moment over a sample of the weights.
 
-    Either is ``None`` if the optimizer does not store it. Each weight tensor has its own count of updates, and a resume
-    can lose the state of some tensors, so the lowest count is returned.
+    Either number is ``None`` if the optimizer does not store it. Each weight tensor has its own count of updates, and a
+    resume can lose the state of some tensors, so the lowest count is returned.
     """
     states = [own for own in (getattr(optimizer, "state", None) or {}).values() if isinstance(own, dict)]
     sample = states[:: -(-len(states) // _STATES)] if states else []

@@ -26,7 +26,7 @@ from .plain_metadata import PlainReader, TensorPlanner
 FOLDER = "shards"
 """Folder of the shards inside a checkpoint."""
 WEIGHTS, OPTIMIZER, REFERENCE = "weights/", "optimizer/", "reference/"
-"""Prefixes of the names of a checkpoint's tensors, by their kind."""
+"""Prefixes of tensor names in a checkpoint, for the weights, the optimizer state and the reference model."""
 TensorInfo = TensorStorageMetadata
 """Metadata of a tensor in a checkpoint; ``size`` is the shape of the whole tensor."""
 

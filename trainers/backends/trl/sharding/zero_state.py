@@ -107,7 +107,7 @@ class ZeroState:
 
     @property
     def _inner(self) -> Any:
-        """The wrapped optimizer, inside DeepSpeed's own; it updates the flat partitions."""
+        """The optimizer that DeepSpeed's own optimizer wraps; it updates the flat partitions of the weights."""
         return self._zero.optimizer
 
     @property

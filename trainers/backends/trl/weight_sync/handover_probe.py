@@ -71,7 +71,7 @@ class HandoverProbe:
         return self.compare(step, self.ask())
 
     def ask(self) -> list[Generation]:
-        """Return the continuation of the prompt by every copy of the weights."""
+        """Return one continuation of the prompt from each copy of the weights."""
         return run_blocking(self._ask)
 
     def compare(self, step: int, generations: Sequence[Generation]) -> float:
@@ -112,7 +112,7 @@ class HandoverProbe:
         ]
 
     async def _every(self, engine: Engine, params: SamplingParams) -> list[Generation]:
-        """Return the continuation of each copy of the weights in an engine."""
+        """Return one continuation of the prompt from each copy of the weights that an engine has."""
         if isinstance(engine, VllmServerEngine):
             return await engine.generate_on_each(self._prompt, params)
         return [await engine.generate(self._prompt, params)]

@@ -106,7 +106,7 @@ def stale_copy(
         divided: Whether several processes will shard the policy.
 
     Returns:
-        The copy; ``None`` if the part needs none, or if servers hold it.
+        The copy; ``None`` if the rollout part needs no older weights, or if servers hold them.
 
     Raises:
         ConfigurationError: The engine cannot run twice in a process, there are no servers for the copy, or the policy
