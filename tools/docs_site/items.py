@@ -159,7 +159,7 @@ _TRAINERS = {
     "hooks": "Hook",
 }
 _PARTS_SEE = ("mix-a-recipe.md", "part-interfaces.md")
-_NOT_AN_ERROR = ("By symptom", "By message", "Ask for help", "Frequent questions")
+_NOT_AN_ERROR = ("By symptom", "By message", "Ask for help")
 KINDS: dict[str, Kind] = {
     "trainers/recipes.md": Kind("Recipe", see=("training.md", "mix-a-recipe.md")),
     **{f"trainers/{file}.md": Kind(word, see=_PARTS_SEE) for file, word in _TRAINERS.items()},
