@@ -232,7 +232,7 @@ def split(place: str, text: str) -> tuple[str, list[Item]]:
         raise ValueError(f"{place}: several sections would be the page {twice[0]}.")
     if kind.rows:
         for item in items:
-            rows = [line for line in index if line.startswith("|") and f"](#{item.anchors[0]}))" in line]
+            rows = [line for line in index if line.startswith("|") and f"](#{item.anchors[0]})" in line]
             item.lines += ["| message or symptom | what to do |", "|---|---|", *rows] if rows else []
     return _index(index, first, items), items
 
