@@ -64,6 +64,22 @@ def test_the_site_has_six_parts_and_each_page_is_in_one(titled):
     assert [next(iter(entry)) for entry in build.navigation(named, pages)] == PARTS
 
 
+def test_every_page_of_the_start_has_a_small_picture():
+    (start,) = [
+        entry
+        for entry in yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), Loader=build._Loader)["nav"]
+        if "Start" in entry
+    ]
+    outside = {place: ROOT / path for path, place in PLACES.items()}
+    pages = [outside.get(page, DOCS / page) for page in build.pages_of(start)]
+    assert len(pages) == 3
+    for page in pages:
+        pictures = re.findall(r"!\[[^\]]+\]\((\S+\.(?:png|svg))\)", page.read_text("utf-8"))
+        sizes = [(page.parent / picture).stat().st_size for picture in pictures]
+        assert sizes, page.name
+        assert max(sizes) < 300_000, page.name
+
+
 def named_pages(entry):
     """Yield the title and the page of each entry of a navigation that is a page."""
     ((title, value),) = entry.items()
