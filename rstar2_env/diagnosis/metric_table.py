@@ -1,7 +1,7 @@
 """The table of metrics of a run: name, unit, meaning and healthy range of each figure in ``metrics.jsonl``.
 
-Covered: training, evaluations during training, and cold starts. The healthy range of a metric follows from the rules of
-the checks that read it (``rstar2_env.diagnosis.checks``), or is given in the table. Not covered: figures of an
+Covered: training, evaluations during training, and cold starts. The healthy range of a metric agrees with the rules
+of the checks that read it (``rstar2_env.diagnosis.checks``). Not covered: figures of an
 evaluation with several samples (docs/evaluation-figures.md), and metrics of parts that other distributions provide.
 """
 
@@ -16,10 +16,43 @@ def _everywhere(name: str) -> tuple[str, ...]:
     return tuple(f"{prefix}/{name}" for prefix in ("rollout", "kept", "eval"))
 
 
-_DIRECTIONS = {
-    "higher": "Higher is better. No general range: the level depends on the problems and on the policy.",
-    "lower": "Lower is better. No general range: the level depends on the problems and on the policy.",
-    "": "No general range: the level depends on the problems and on the policy.",
+_HEALTHY = {
+    "pass_rate": (
+        "Rises; in evaluations, it does not fall by more than 0.05. In training, 0.1 to 0.9 on a problem is best: "
+        "more than half of its groups of 8 episodes then have right and wrong episodes. The level depends on the "
+        "problems."
+    ),
+    "reward": "Rises together with `eval/pass_rate`. If the reward rises while `eval/pass_rate` falls, the reward is "
+    "exploited. The level depends on the problems and on the components of the reward.",
+    "tool_error_share": (
+        "Falls, to below 0.3. A model that has not learned the tool yet fails in 0.3 to 0.7 of its calls; above 0.9, "
+        "suspect the tool or the dialect."
+    ),
+    "tool_error_share_correct": (
+        "Falls, with the selector `roc` or a penalty. With plain GRPO, it stays where it is: at about 0.1 to 0.15 "
+        "according to rStar2-Agent (arXiv 2508.20722)."
+    ),
+    "tool_calls": (
+        "Above 0 if the problems need the tool; a fall to less than 0.05 of the level at the start is a warning. The "
+        "level depends on the problems."
+    ),
+    "code_share": (
+        "Near 1 if the problems need the tool; near 0, the policy does not use it. Otherwise, it depends on the "
+        "problems."
+    ),
+    "code_share_correct": "Not below `eval/code_share`: otherwise, episodes with a tool call are right less often than "
+    "episodes without a call.",
+    "turns": (
+        "1 without a tool call, more with calls, and below the environment's limit (`max_turns`): near this limit, "
+        "see `rollout/end/turns`."
+    ),
+    "broken_format": "Falls to 0.",
+    "truncated": "Near 0. Above 0.25 for one kind of budget, the answers are cut by this budget.",
+    "repetition": "0.05 to 0.2 in ordinary solutions with code, at most 0.4.",
+    "tokens": (
+        "Above 0 and below `rollout.max_episode_tokens`. While the pass rate does not rise, not less than a third of "
+        "its level at the start, and not more than 3 times this level."
+    ),
 }
 _READ_FROM_EPISODES = {
     "pass_rate": ("held_out_falls", "reward_exploited"),
@@ -32,14 +65,13 @@ _READ_FROM_EPISODES = {
 def _of_episodes(name: str, figure: Figure) -> Metric:
     names = _everywhere(name) if figure.each_step else (f"eval/{name}",)
     checks = _READ_FROM_EPISODES.get(name, ())
-    return Metric(names, figure.unit, figure.meaning, _DIRECTIONS[figure.better], checks)
+    return Metric(names, figure.unit, figure.meaning, _HEALTHY[name], checks)
 
 
 _UNCOUNTED = (
     "Such episodes are excluded from the other metrics of episodes, except the shares of all played episodes: "
     "`unavailable`, `cancelled`, `end/NAME` and `dropped/REASON`."
 )
-_PROBLEMS = "No general range: the value depends on the options of the sampler and on the problems."
 
 
 METRICS: dict[str, tuple[Metric, ...]] = {
@@ -49,27 +81,30 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("eval/pass_rate_se",),
             "share",
             "Standard error of `eval/pass_rate`; episodes of one problem count as dependent.",
-            "No general range: it falls with the square root of the number of held-out problems.",
+            "At most about 0.5 divided by the square root of the number of held-out problems: 0.05 with 100 problems. "
+            "A difference between two evaluations of less than 2 or 3 times this value may be chance.",
         ),
         Metric(
             _everywhere("reward/COMPONENT"),
             "reward",
             "Mean score of a component of the reward, over the episodes that have it.",
-            "No general range: each component has its own scale.",
+            "Varies between episodes: a component that is constant changes no comparison within a group. The level "
+            "depends on the scale of the component.",
             ("judge_constant",),
         ),
         Metric(
             _everywhere("status/NAME"),
             "share",
             "Share of the policy's calls that have the status in the name.",
-            "No general range for one status. `ok` and `empty` do not count as errors.",
+            "`ok`: the rest of the calls. Any other status: at most 0.5, falling to 0; `empty` is not an error.",
             ("status_dominates",),
         ),
         Metric(
             _everywhere("end/NAME"),
             "share",
             "Share of the played episodes that have the end in the name.",
-            "No general range for one end, except the ranges that the checks use.",
+            "`answered` (or `terminated`): near 1. `no_answer`, `tokens`, `turns` and `time`: near 0; above 0.25, the "
+            "answers are cut by the budget in the name. `unavailable`: 0. `cancelled`: see `rollout/cancelled`.",
         ),
         Metric(
             _everywhere("unavailable"),
@@ -83,8 +118,9 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             "share",
             "Share of episodes that were cancelled because their group (`rollout.early_stop`) or their step "
             f"(`rollout.tail=drop`) no longer needed them. {_UNCOUNTED}",
-            "0 without `rollout.early_stop` and `rollout.tail=drop`; otherwise no general range: it depends on "
-            "the spread of lengths.",
+            "0 in `kept/` and `eval/`. In `rollout/`, with `rollout.early_stop` and the selector `all` or `roc`, at "
+            "most 1 - 1 / `rollout.oversample`; with `rollout.tail=drop` alone, about `spare_groups` / (1 + "
+            "`spare_groups`) or less; otherwise 0.",
         ),
         Metric(
             _everywhere("episodes"),
@@ -96,74 +132,95 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         ),
     ),
     "Groups": (
-        Metric(("groups/signal",), "groups", "Number of a step's groups with a signal (an advantage other than 0)."),
+        Metric(
+            ("groups/signal",),
+            "groups",
+            "Number of a step's groups with a signal (an advantage other than 0).",
+            "At least 30 % of the groups of a step; below 20 %, most of the time of the rollouts is wasted.",
+        ),
         Metric(
             ("groups/none_correct",),
             "groups",
             "Number of a step's groups that have no signal because none of their episodes is correct.",
+            "Falls as the policy learns; below 70 % of the groups of a step.",
         ),
         Metric(
             ("groups/all_correct",),
             "groups",
             "Number of a step's groups that have no signal because all of their episodes are correct.",
+            "Rises as the policy learns; above 70 % of the groups of a step, choose harder problems.",
         ),
         Metric(
             ("groups/unavailable",),
             "groups",
             "Number of a step's groups that have no signal because none of their episodes is available.",
+            "0.",
         ),
         Metric(
             ("groups/not_selected",),
             "groups",
             "Number of a step's groups that have correct and wrong episodes, but no signal: the selector rejects the "
             "group, or the kept episodes have equal rewards.",
+            "0 with the selector `roc` if the reward distinguishes right and wrong answers; otherwise few groups, "
+            "since right and wrong episodes can be compared.",
         ),
         Metric(
             ("kept/advantage",),
             "advantage",
             "Mean absolute advantage of the kept episodes.",
-            "Above 0; at 0, nothing is learned. No general upper limit: each advantage part has its own scale.",
+            "Above 0; at 0, nothing is learned. With `group_norm` and rewards of 0 and 1, below 1; otherwise, the "
+            "level depends on the advantage part and on the scale of the reward.",
         ),
         Metric(
             ("dropped/REASON",),
             "share",
             "Share of the played episodes that are not trained on for the reason in the name.",
-            "No general range: the options of a selector set the share that it drops, such as half of the episodes.",
+            "All reasons together: 1 - 1 / `rollout.oversample` if all groups are used, more if some are rejected. "
+            "`unavailable`: 0.",
         ),
         Metric(
             ("rollout/groups_rejected",),
             "share",
             "Share of groups without a training row.",
-            "No general range: the checks judge `groups/signal` instead.",
+            "At most 0.7 if the selector rejects all groups without a signal (see `groups/signal`); 0 if it rejects "
+            "no group.",
         ),
         Metric(
             ("rollout/groups_refilled",),
             "groups",
             "Number of groups that a step played to replace rejected groups (`rollout.refill`).",
-            "0 without `rollout.refill`; otherwise no general range: it depends on the number of rejected groups.",
+            "0 without `rollout.refill`; otherwise the fewer, the better, and about `rollout.refill` times "
+            "`problems_per_step` at most.",
         ),
         Metric(
             ("rollout/groups_replaced",),
             "groups",
             "Number of copied groups that replace rejected groups of a step.",
-            "0 without `rollout.replace`; otherwise no general range: it depends on the number of rejected groups.",
+            "0 without `rollout.replace`; otherwise the fewer, the better, and at most (1 - `rollout.replace`) times "
+            "`problems_per_step`.",
         ),
         Metric(
             ("rollout/groups_missing",),
             "groups",
             "Number of groups that are still missing in a step after all refills and copies of groups.",
-            "0 if every group is accepted; otherwise no general range: it depends on the rejected groups, "
-            "`rollout.refill` and `rollout.replace`.",
+            "0 is best. Each missing group makes the batch of the step smaller; more rounds of `rollout.refill` find "
+            "more groups.",
         ),
         Metric(
             ("rollout/groups_carried",),
             "groups",
             "Number of unfinished groups that a step carries over to the next step.",
-            "0 unless `rollout.tail=carry`; otherwise no general range: it depends on the spread of lengths.",
+            "0 unless `rollout.tail=carry`; then about `rollout.spare_groups` times `problems_per_step` at most.",
         ),
     ),
     "Sampler": (
-        Metric(("sampler/share/KIND",), "share", "Probability of each kind of problem in the step.", _PROBLEMS),
+        Metric(
+            ("sampler/share/KIND",),
+            "share",
+            "Probability of each kind of problem in the step.",
+            "The shares of all kinds add up to 1. `stages` and `curriculum`: 1 for the present kind. Otherwise, a "
+            "share depends on the recent results of the kind.",
+        ),
         Metric(("sampler/level",), "number", "Level of the curriculum, counted from 1.", "Rises as the policy learns."),
         Metric(
             ("sampler/stage",),
@@ -171,15 +228,25 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             "Stage of the sampler, counted from 1; 0 while it measures the pass rates of problems.",
             "Rises during the run.",
         ),
-        Metric(("sampler/problems",), "problems", "Number of problems from which the sampler draws.", _PROBLEMS),
+        Metric(
+            ("sampler/problems",),
+            "problems",
+            "Number of problems from which the sampler draws.",
+            "Falls with `hard_focus` and `unsolved`, rises with the stage of `potential`. Below `problems_per_step`, "
+            "a step repeats problems.",
+        ),
         *(
             Metric(
                 (f"sampler/{pool}",),
                 "problems",
                 f"Number of problems in the pool `{pool}` of `difficulty_pool`.",
-                _PROBLEMS,
+                change,
             )
-            for pool in ("hard", "normal", "easy")
+            for pool, change in (
+                ("hard", "Rises while problems are measured (`sampler/unseen`), then falls as the policy learns."),
+                ("normal", "Above 0: problems of this pool have the clearest signal."),
+                ("easy", "Rises as the policy learns."),
+            )
         ),
         Metric(
             ("sampler/unseen",),
@@ -191,8 +258,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/expected",),
             "share",
             "Mean pass rate that the sampler `mopps` predicts, over all problems.",
-            "No general range: the sampler draws problems whose predicted pass rate is near its option `target`, so "
-            "`rollout/pass_rate` differs.",
+            "Rises as the policy learns. `rollout/pass_rate` differs: the sampler draws problems whose predicted pass "
+            "rate is near its option `target`.",
         ),
     ),
     **STEP_METRICS,

@@ -18,7 +18,7 @@ PAGES = (
 )
 NOTEBOOKS = tuple(sorted(DOCS.rglob("*.ipynb")))
 _FENCE = re.compile(
-    r"^(?P<room> *)(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=room)(?P=fence)[ \t]*$",
+    r"^(?P<room> *)(?P<fence>```+|~~~+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=room)(?P=fence)[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
 _INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)

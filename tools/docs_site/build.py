@@ -27,6 +27,8 @@ from stage import ROOT, Stage
 
 BUILD = ROOT / "build" / "docs-site"
 PAGES = BUILD / "pages"
+HOOKS = [Path(__file__).parent / name for name in ("edit_links.py", "search_order.py", "table_corners.py")]
+"""Programs that MkDocs calls for each page."""
 
 
 class NavigationError(Exception):
@@ -61,7 +63,7 @@ def lay_out() -> Path:
         "site_dir": str(ROOT / "build" / "site"),
         "nav": navigation(settings["nav"], stage.pages),
         "repo_url": address.address(),
-        "hooks": [str(Path(__file__).parent / name) for name in ("edit_links.py", "search_order.py")],
+        "hooks": list(map(str, HOOKS)),
         "extra": {"origins": stage.origins},
         "plugins": {"mkdocstrings": {"handlers": {"python": {"paths": [str(BUILD / "python")]}}}},
     }

@@ -159,7 +159,7 @@ _TRAINERS = {
     "hooks": "Hook",
 }
 _PARTS_SEE = ("mix-a-recipe.md", "part-interfaces.md")
-_NOT_AN_ERROR = ("By symptom", "By message", "Ask for help", "Frequent questions")
+_NOT_AN_ERROR = ("By symptom", "By message", "Ask for help")
 KINDS: dict[str, Kind] = {
     "trainers/recipes.md": Kind("Recipe", see=("training.md", "mix-a-recipe.md")),
     **{f"trainers/{file}.md": Kind(word, see=_PARTS_SEE) for file, word in _TRAINERS.items()},
@@ -232,7 +232,7 @@ def split(place: str, text: str) -> tuple[str, list[Item]]:
         raise ValueError(f"{place}: several sections would be the page {twice[0]}.")
     if kind.rows:
         for item in items:
-            rows = [line for line in index if line.startswith("|") and f"](#{item.anchors[0]}))" in line]
+            rows = [line for line in index if line.startswith("|") and f"](#{item.anchors[0]})" in line]
             item.lines += ["| message or symptom | what to do |", "|---|---|", *rows] if rows else []
     return _index(index, first, items), items
 

@@ -25,8 +25,9 @@ word in capitals stands for the name of a status, an end, a component of the rew
 ([trainers.md](trainers.md)). `DEPTH` is the number of tool calls before the token: `depth_0`, `depth_1`, `depth_2` or
 `depth_3_or_more`. A share is a number from 0 to 1.
 
-Healthy ranges come from the checks of [`rstar2 diagnose`](diagnosis.md) that read the metric. Each check is listed with
-all metrics that it looks at. If no range holds for all runs, the entry of the metric says so.
+Healthy ranges agree with the checks of [`rstar2 diagnose`](diagnosis.md) that read the metric. Each check is listed
+with all metrics that it looks at. If a level depends on the model, the machine or the problems, the entry of the metric
+says so.
 """
 
 
@@ -51,7 +52,7 @@ def _section(metric: Metric) -> str:
         f"### `{metric.names[0]}`\n\n{metric.meaning}\n",
         *([f"- **Names:** {', '.join(f'`{name}`' for name in metric.names)}."] if len(metric.names) > 1 else []),
         f"- **Unit:** {metric.unit}.",
-        f"- **Healthy range:** {metric.healthy or 'Every value for which no check below reports a fault.'}",
+        f"- **Healthy range:** {metric.healthy}",
         *(["- **Read by:**", *checks] if checks else []),
     ]
     return "\n".join(lines) + "\n"

@@ -77,9 +77,60 @@ def test_every_figure_of_an_evaluation_is_in_the_table() -> None:
     assert [name for name in figures if metric_of(f"eval/{name}") is None] == []
 
 
-def test_every_metric_has_a_unit_a_meaning_and_a_range_or_checks() -> None:
+def test_every_metric_has_a_unit_a_meaning_and_a_healthy_range() -> None:
     assert [one.names for one in ALL if not one.unit or not one.meaning.endswith(".")] == []
-    assert [one.names for one in ALL if not one.healthy.endswith(".") and not checks_of(one)] == []
+    assert [one.names for one in ALL if not one.healthy.endswith(".")] == []
+
+
+def test_only_a_number_of_tokens_has_no_healthy_range_and_says_what_it_depends_on() -> None:
+    without = {one.names[0]: one.healthy for one in ALL if "no general range" in one.healthy.lower()}
+    assert list(without) == ["tokens/computed"]
+    assert all("depends on" in text for text in without.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "range_and_rule"),
+    [
+        ("eval/pass_rate", "held_out_falls", ("more than 0.05", "more than 5 points")),
+        ("rollout/tool_error_share", "tool_fails", ("0.3 to 0.7", "30 to 70 %")),
+        ("rollout/tool_error_share", "tool_fails", ("above 0.9", "more than 90 %")),
+        ("rollout/tool_calls", "tool_unused", ("less than 0.05 of the level", "fewer than 5 % of the calls")),
+        ("eval/repetition", "repetition", ("0.05 to 0.2", "5 to 20 %")),
+        ("eval/repetition", "repetition", ("at most 0.4", "above 40 %")),
+        ("eval/truncated", "cut_by_tokens", ("Above 0.25", "more than 25 %")),
+        ("rollout/end/tokens", "cut_by_tokens", ("above 0.25", "more than 25 %")),
+        ("rollout/tokens", "lengths_collapse", ("less than a third", "less than a third")),
+        ("rollout/tokens", "lengths_explode", ("more than 3 times", "more than 3 times")),
+        ("rollout/status/timeout", "status_dominates", ("at most 0.5", "more than 50 %")),
+        ("groups/signal", "few_signals", ("At least 30 %", "fewer than 30 %")),
+        ("groups/signal", "few_signals", ("below 20 %", "fewer than 20 %")),
+        ("grad_norm", "gradient_clipped", ("at most 10 times", "more than 10 times")),
+        ("weights/change", "learning_rate_low", ("1e-7 to", "less than 1e-7")),
+        ("weights/change", "learning_rate_high", ("to 1e-2", "more than 1e-2")),
+        ("optimizer/second_moment", "optimizer_lost", ("at least half as large", "less than half as large")),
+        ("mask/turn_ends", "turn_end_untrained", ("Below 0.75", "fewer than 75 %")),
+        ("policy/entropy", "entropy_collapsed", ("Below 0.05", "below 0.05 nats")),
+        ("policy/entropy", "entropy_exploded", ("above both 1 and 3 times", "more than 3 times")),
+        ("policy/entropy", "entropy_exploded", ("0.1 to 0.8", "0.1 to 0.8 nats")),
+        ("mismatch/logp_difference", "engine_differs", ("1e-6 to 1e-4", "1e-6 to 1e-4 nats")),
+        ("mismatch/logp_difference", "engine_differs", ("0.01 to 0.03", "0.01 to 0.03 nats")),
+        ("clip/high", "clip_never", ("0.001 to 0.02", "0.1 to 2 %")),
+        ("clip/low", "clip_always", ("at most 0.5;", "more than 50 %")),
+        ("clip/low", "clip_always", ("0.6 to 0.85, at most 0.95", "60 to 85 %")),
+        ("kl", "kl_runs_away", ("below 0.1", "below 0.1 nats")),
+        ("seconds/share_waiting", "process_waits", ("0.05 to 0.2", "5 to 20 %")),
+        ("seconds/share_waiting", "process_waits", ("at most 0.28", "more than 28 %")),
+        ("speed/generated_tokens_per_second", "throughput_falls", ("At least 55 %", "below 55 %")),
+    ],
+)
+def test_a_healthy_range_and_the_rule_of_its_check_have_the_same_bound(
+    name: str, check: str, range_and_rule: tuple[str, str]
+) -> None:
+    metric = metric_of(name)
+    assert metric is not None
+    (rule,) = [one.rule for one in checks_of(metric) if one.name == check]
+    assert range_and_rule[0] in metric.healthy
+    assert range_and_rule[1] in rule
 
 
 def test_a_name_belongs_to_one_metric() -> None:
