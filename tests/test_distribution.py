@@ -27,6 +27,8 @@ env = gym.make("rstar2/MathTool-v0")
 env.reset(seed=0)
 print(rstar2_env.__file__, *rstar2_env.trainers.TRAINERS.names(), *rstar2_env.agents.AGENTS.names())
 """
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "RSTAR2"))}
+"""An environment in which no package of this checkout is found."""
 
 
 def run(*command, **options):
@@ -57,15 +59,29 @@ def test_an_installed_wheel_works_away_from_the_checkout(built, tmp_path):
     assert {"grpo", "grpo_roc", "oracle"} <= set(printed[1:])
 
 
-def test_the_python_of_readme_prints_with_the_wheel_what_readme_says(built, tmp_path):
+@pytest.fixture(scope="module")
+def base(built, tmp_path_factory):
+    """The folder of the programs of a new environment with the wheel and what the wheel needs, without any extra."""
     (wheel,) = built.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "site")
+    folder = tmp_path_factory.mktemp("base")
+    run(sys.executable, "-m", "venv", str(folder))
+    run(str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", str(wheel), env=CLEAN)
+    return folder / "bin"
+
+
+def test_the_python_of_readme_prints_in_a_clean_environment_what_readme_says(base, tmp_path):
     text = (ROOT / "README.md").read_text("utf-8")
     code, shown = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL).groups()
     (tmp_path / "example.py").write_text(code)
-    clean = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path)}
-    assert run(sys.executable, "example.py", cwd=tmp_path, env=clean) == shown
+    assert run(str(base / "python"), "example.py", cwd=tmp_path, env={**CLEAN, "HOME": str(tmp_path)}) == shown
+
+
+def test_without_extras_a_command_says_which_extra_it_needs(base, tmp_path):
+    command = [str(base / "rstar2"), "train", "grpo", "--model", "any"]
+    done = subprocess.run(command, cwd=tmp_path, env={**CLEAN, "HOME": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "rstar2-env[train]" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_wheel_has_the_page_of_the_viewer_and_not_what_it_is_built_of(built):
@@ -123,15 +139,14 @@ def test_the_demonstration_runs_from_a_wheel_in_a_clean_environment(built, tmp_p
     # torch first and on its own, as the Makefile does: pip would choose a build of its own.
     run(*pip, f"torch=={version('torch').partition('+')[0]}")
     run(*pip, f"{wheel}[train]")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     said = run(
-        str(own / "rstar2"), "demo", "--steps", "2", "--sft-steps", "40", "--out", "demo", cwd=tmp_path, env=clean
+        str(own / "rstar2"), "demo", "--steps", "2", "--sft-steps", "40", "--out", "demo", cwd=tmp_path, env=CLEAN
     )
     assert "pass@1" in said
     assert read_run(tmp_path / "demo" / "grpo_roc").finished
     # The last line names the command that shows the run, and the extra has what the command needs.
     assert " ".join(said.split()).endswith("To see the episodes: rstar2 view demo/grpo_roc")
-    run(str(own / "python"), "-c", "import starlette, textual, uvicorn", env=clean)
+    run(str(own / "python"), "-c", "import starlette, textual, uvicorn", env=CLEAN)
 
 
 def test_a_folder_imported_under_its_bare_name_says_what_to_do():
