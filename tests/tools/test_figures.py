@@ -10,7 +10,7 @@ from pathlib import Path
 
 import figures
 import pytest
-from places import BENCHMARKS, ROOT
+from places import ROOT
 
 RESULTS = {"made": {"figures": {"part": {"share": 0.4583, "count": 12345, "loss": -0.25}}}}
 
@@ -108,30 +108,16 @@ def git(*arguments: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def told_elsewhere() -> dict[str, dict[str, str]]:
-    """How the results were made that have no place for it in their own file."""
-    told: dict[str, dict[str, str]] = json.loads((BENCHMARKS / "sources.json").read_text("utf-8"))
-    return told
-
-
-def test_results_without_a_header_are_listed_with_what_made_them() -> None:
-    made = [*BENCHMARKS.glob("*.jsonl"), BENCHMARKS / "diagnosis.json"]
-    made += [path for path in figures.DATA.iterdir() if path.is_dir()]
-    assert {path.relative_to(ROOT).as_posix() for path in made} == set(told_elsewhere())
-    assert [(name, key) for name, told in told_elsewhere().items() for key in figures.SOURCE if not told[key]] == []
-
-
 def test_the_commits_of_the_results_are_in_the_history() -> None:
     if git("rev-parse", "--is-shallow-repository").strip() == "true":
         pytest.skip("this clone lacks the history")
     history = git("rev-list", "HEAD").splitlines()
-    results = {**figures.read_results(), **told_elsewhere()}
     named = {
         (name, commit)
-        for name, told in results.items()
+        for name, told in figures.read_results().items()
         for commit in re.findall(r"\b[0-9a-f]{7,40}\b", f"{told['commit']} {told['command']}")
     }
-    assert {name for name, _ in named} == set(results)
+    assert {name for name, _ in named} == set(figures.read_results())
     assert [(name, commit) for name, commit in named if not any(one.startswith(commit) for one in history)] == []
 
 
