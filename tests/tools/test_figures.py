@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -100,25 +98,6 @@ def test_a_file_that_does_not_say_how_it_was_made_is_refused(tmp_path: Path, lac
     (tmp_path / "made.json").write_text(json.dumps({**told, lacking: ""}))
     with pytest.raises(ValueError, match=f"made.json lacks {lacking}"):
         figures.read_results(tmp_path)
-
-
-def git(*arguments: str) -> str:
-    """The output of a command of git in this repository."""
-    command = ["git", "-c", "safe.directory=*", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-def test_the_commits_of_the_results_are_in_the_history() -> None:
-    if git("rev-parse", "--is-shallow-repository").strip() == "true":
-        pytest.skip("this clone lacks the history")
-    history = git("rev-list", "HEAD").splitlines()
-    named = {
-        (name, commit)
-        for name, told in figures.read_results().items()
-        for commit in re.findall(r"\b[0-9a-f]{7,40}\b", f"{told['commit']} {told['command']}")
-    }
-    assert {name for name, _ in named} == set(figures.read_results())
-    assert [(name, commit) for name, commit in named if not any(one.startswith(commit) for one in history)] == []
 
 
 def test_the_command_names_the_line_that_differs(
