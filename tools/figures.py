@@ -151,8 +151,8 @@ def write_results(
 
 
 def documents() -> list[Path]:
-    """Return README and the pages of ``docs/``."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return README, the changelog and the pages of ``docs/``."""
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -26,6 +27,29 @@ def test_every_file_of_results_and_every_table_is_quoted() -> None:
     results = figures.read_results()
     assert numbers | {file for file, _ in shown} == set(results)
     assert shown == {(file, name) for file, told in results.items() for name in told.get("tables", {})}
+
+
+UNMEASURED = {
+    "135": "part of the model's name, SmolLM2-135M",
+    "95": "the level of the intervals",
+}
+"""Numbers in the text of README that are no results, with the reason."""
+START = ("README.md", "docs/getting-started.md", "examples/README.md", "CHANGELOG.md")
+"""README, the changelog and the pages of the part Start of the site."""
+
+
+def test_every_number_of_readme_is_that_of_a_file_of_results() -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)|`[^`]*`", "", text)
+    for mark in figures.marks(text):
+        text = text.replace(mark[0], "")
+    assert set(re.findall(r"(?<!\w)\d[\d.,]*", text)) == set(UNMEASURED)
+
+
+@pytest.mark.parametrize("page", START)
+def test_a_time_on_the_first_pages_is_that_of_a_file_of_results(page: str) -> None:
+    text = " ".join((ROOT / page).read_text("utf-8").split())
+    assert re.findall(r".{20}(?<!-->)(?<! and) (?:minutes?|hours?|seconds|days?)\b", text) == []
 
 
 @pytest.mark.parametrize(
