@@ -1,11 +1,11 @@
 # make train and make test do all the set-up themselves: a virtual environment in .venv, and what the package needs.
 #
-#   make train                      a tiny model learns to use the tool, on a CPU, in minutes
+#   make train                      a tiny model learns to use the tool, on a CPU
 #   make train-real                 a pretrained model (SmolLM2, 135 million parameters: a download of 93 MB) learns to
-#                                   use Python, on a CPU, in an hour
+#                                   use Python, on a CPU
 #   make compare                    the same as train, with grpo_roc_clean and plain GRPO beside it, and the table over five seeds
 #   make test                       every test but the proofs, in passes: see tests/support/passes.py
-#   make test-fast                  the everyday part of them, in minutes
+#   make test-fast                  the everyday part of them
 #   make test ARGS="-k sandbox"     with more arguments for pytest
 #   make test-bridges               the bridges to other frameworks, against the real packages, if their inputs changed
 #                                   (ARGS="openenv": one; ARGS=--all: all)

@@ -14,15 +14,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+from results import commit, source
+
 RECORD = Path(__file__).parent / "atlas.jsonl"
 CURVES = Path(__file__).parent / "atlas_curves.jsonl"
 """The cases on the axes of group size, failure rate, updates and turns that ``RECORD`` lacks."""
+LOAD = "angles and scales, which other work on the machine does not change"
 
 
 def read(*paths: Path) -> dict[str, dict[str, Any]]:
-    """Return the recorded cases by their keys; the last line of a key counts. Without paths, read both records."""
+    """Return the recorded cases by their keys; the last line of a key counts. Without paths, read both records.
+
+    The first line of a record says how it was made (``tools/results.py``).
+    """
     lines = [line for path in paths or (RECORD, CURVES) if path.exists() for line in path.read_text().splitlines()]
-    found = [json.loads(line) for line in lines]
+    found = [one for line in lines if "family" in (one := json.loads(line))]
     return {f"{one['family']}/{one['name']}/{one['case']}": one for one in found}
 
 
@@ -49,6 +57,9 @@ def run(path: Path = RECORD, seconds: float = 300.0, cases: Iterable[Any] | None
         return found or ([*repair_cases(record)] if cases is None else [])
 
     with path.open("a") as file:
+        if not path.stat().st_size:
+            file.write(json.dumps(source("python benchmarks/atlas.py run", LOAD)) + "\n")
+            file.flush()
         while (left := missing()) and time.monotonic() <= until:
             for case in left:
                 if time.monotonic() > until:
@@ -56,7 +67,7 @@ def run(path: Path = RECORD, seconds: float = 300.0, cases: Iterable[Any] | None
                 record = read(path)  # another process may add cases
                 if case.key in record:
                     continue
-                record[case.key] = case.figures()
+                record[case.key] = {**case.figures(), "commit": commit()}
                 file.write(json.dumps(record[case.key]) + "\n")
                 file.flush()
     return len(missing())

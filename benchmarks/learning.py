@@ -194,14 +194,9 @@ def train(run: Run, results: Results, out: Path) -> None:
 
 
 def of_tokens(read: Any) -> dict[str, Any]:
-    """Count what a run of the bake-off generated in training, refills included, and name the commit that made it."""
+    """Count what a run of the bake-off generated in training, refills included."""
     played = [entry.episode for step in read.steps for entry in read.episodes(step)]
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return {
-        "tokens": sum(episode.policy_tokens for episode in played),
-        "episodes": len(played),
-        "commit": done.stdout.strip(),
-    }
+    return {"tokens": sum(episode.policy_tokens for episode in played), "episodes": len(played)}
 
 
 def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Settings) -> None:

@@ -16,12 +16,8 @@ T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 SHORT = ("grpo_roc", "grpo_roc_clean")
 """The arms of the short table, in addition to ``BASE``."""
 SHORT_FIGURES = {"success": "success (higher is better)", "failing": "failing calls (lower is better)"}
-SOURCE = {
-    "command": "python benchmarks/learning.py compare",
-    "commit": "8ad56c7d",
-    "load": "other work on the machine; no figure is a time",
-}
-"""Origin of the results of the comparison: change the commit if the runs are made again."""
+COMMAND = "python benchmarks/learning.py compare"
+"""The command that makes the runs of the comparison."""
 
 
 def interval(differences: Sequence[float]) -> tuple[float, float, float]:
@@ -108,8 +104,12 @@ def short_results(lines: Sequence[Line]) -> dict[str, Any]:
     """Return the file of results that other pages quote: ``figures`` by world and arm, as means over the seeds.
 
     Args:
-        lines: Lines of the comparison.
+        lines: Lines of all runs; those of the comparison count.
     """
+    made = {
+        key: "; ".join(sorted({line[key] for line in lines if line["counts"] == "trained" and key in line}))
+        for key in ("commit", "load")
+    }
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for name, faults in (("indifferent", 0.0), ("indifferent_faults", 0.1)):
         rows = {row["arm"]: row["seeds"].values() for row in compared(lines, faults)}
@@ -118,7 +118,7 @@ def short_results(lines: Sequence[Line]) -> dict[str, Any]:
             for arm in (BASE, *SHORT)
             if arm in rows
         }
-    return {**SOURCE, "figures": figures}
+    return {"command": COMMAND, **made, "figures": figures}
 
 
 def apart_text(found: tuple[float, float, float] | None, digits: int) -> str:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+from results import source
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,9 @@ class Run:
 class Results:
     """A file of what runs with the same settings came to: a line of the settings, then a line of each finished run.
 
+    The first line also has ``command``, ``commit`` and ``load`` (``tools/results.py``); a line of a run that was made
+    with another commit or load has its own.
+
     Args:
         path: The file, which is created if it does not exist.
         asked: The requested settings, by name. Other settings come from the file, or are the defaults.
@@ -204,20 +212,22 @@ class Results:
     def __init__(self, path: Path, asked: Mapping[str, Any]) -> None:
         self.path = path
         first = path.read_text("utf-8").partition("\n")[0] if path.exists() else ""
-        self.settings = Settings(**json.loads(first)["settings"]) if first else Settings(**asked)
+        told = json.loads(first) if first else {"settings": asked, **source()}
+        self.settings = Settings(**told["settings"])
+        self._made = {key: told[key] for key in ("commit", "load") if key in told}
         held = dataclasses.asdict(self.settings)
         if other := {name: held[name] for name, value in asked.items() if held[name] != value}:
             raise SystemExit(f"{path} holds runs of other settings ({other}); choose another --results.")
         if not first:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"settings": held}) + "\n", encoding="utf-8")
+            path.write_text(json.dumps({**told, "settings": held}) + "\n", encoding="utf-8")
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return the result of each finished run; an incomplete line of a killed process is skipped."""
+        """Return the result of each finished run, with its ``commit`` and ``load``; a line that was cut is skipped."""
         found = []
         for line in self.path.read_text("utf-8").splitlines()[1:]:
             try:
-                found.append(json.loads(line))
+                found.append({**self._made, **json.loads(line)})
             except json.JSONDecodeError:
                 continue
         return found
@@ -230,7 +240,8 @@ class Results:
 
     def add(self, run: Run, **found: Any) -> None:
         """Write the line of a run, all at once."""
-        line = json.dumps({**dataclasses.asdict(run), **found}) + "\n"
+        made = {key: value for key, value in source().items() if key in ("commit", "load")}
+        line = json.dumps({**dataclasses.asdict(run), **found, **made}) + "\n"
         with open(self.path, "ab") as file:
             if not self.path.read_bytes().endswith(b"\n"):
                 file.write(b"\n")

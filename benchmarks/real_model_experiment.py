@@ -31,6 +31,10 @@ from typing import Any
 from rstar2_env.core.files.json_lines import add_line, begin_lines, read_lines
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from results import commit  # noqa: E402
+
 RESULTS = ROOT / "benchmarks" / "real_model_results.jsonl"
 ENV = "rstar2/MathFence-v0"
 WITH_TOOL: dict[str, Any] = {"dialect": "fenced:compact=true", "traceback": False, "max_turns": 4}
@@ -264,7 +268,7 @@ def _one(asked: argparse.Namespace, name: str, seed: int) -> None:
         "seconds": round(sum(hours)),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[2], 2),
-        "commit": _commit(),
+        "commit": commit(),
         "command": _shown([*_command(asked)[1:], "--only", name]),
     }
     there = list(read_lines(asked.results, "a result")) if asked.results.exists() else []
@@ -286,11 +290,6 @@ def _counted(file: Path) -> Iterator[list[float]]:
         slices.append(time.monotonic() - began)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(slices), "utf-8")
-
-
-def _commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def _folder(asked: argparse.Namespace, name: str, seed: int) -> Path:

@@ -27,7 +27,8 @@ from urllib.parse import quote
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from figures import machine, write_results  # noqa: E402
+from figures import write_results  # noqa: E402
+from results import machine  # noqa: E402
 
 SUPPORT = ROOT / "tests" / "support"
 QUESTIONS = {

@@ -6,27 +6,23 @@ the number and the comment multiplies the value by 100. A table of results is be
 ``<!-- /table -->``; the file has the rows of its cells, the header first, below ``tables``. ``--write`` corrects the
 text.
 
-Each file has ``command``, which makes it again, ``commit``, the code that made it, and ``load``, what else the machine
-computed meanwhile. Not covered: pages that a program writes from results, which have tests of their own
-(``docs/learning.md``, ``docs/atlas.md``), and numbers without such a comment.
+Each file says how it was made (``results``). Not covered: pages that a program writes from results, which have tests
+of their own (``docs/learning.md``, ``docs/atlas.md``), and numbers without such a comment.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from results import ROOT, SOURCE, source
+
 DATA = ROOT / "docs" / "data"
-SOURCE = ("command", "commit", "load")
 _MARK = re.compile(r"(?P<number>[+-]?(?:\d[\d,]*)?(?:\.\d+)?)(?P<percent> ?%)?<!-- (?P<file>\w+)\.(?P<key>[\w.]+) -->")
 
 _TABLE = re.compile(
@@ -130,12 +126,6 @@ def with_figures(text: str, results: Mapping[str, Mapping[str, Any]]) -> str:
     return _MARK.sub(replaced, text)
 
 
-def machine() -> str:
-    """Describe the machine: cores, Python version, load average."""
-    load = os.getloadavg()[0]
-    return f"{os.cpu_count()} cores, Python {platform.python_version()}, load average {load:.1f} at the end"
-
-
 def write_results(
     name: str,
     command: str,
@@ -155,10 +145,9 @@ def write_results(
         commit: The code that made the results; ``None`` for the present commit.
         load: What else the machine computed; ``None`` for its present load.
     """
-    if commit is None:
-        words = ["git", "rev-parse", "--short", "HEAD"]
-        commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    told = {"command": command, "commit": commit, "load": load or machine()}
+    told: dict[str, Any] = source(command) | {
+        key: value for key, value in (("commit", commit), ("load", load)) if value
+    }
     told |= {key: value for key, value in (("figures", figures), ("tables", tables)) if value}
     text = _ROW.sub(lambda row: " ".join(row[0].split()), json.dumps(told, indent=1, ensure_ascii=False))
     (DATA / f"{name}.json").write_text(f"{text}\n", "utf-8")
@@ -168,8 +157,8 @@ def write_results(
 
 
 def documents() -> list[Path]:
-    """Return README and the pages of ``docs/``."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return README, the changelog and the pages of ``docs/``."""
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def main() -> int:

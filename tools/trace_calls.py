@@ -26,6 +26,8 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from results import source
+
 RECORD = Path(__file__).with_name("traced_calls.json")
 DECIDING = {"ioctl": 1, "fcntl": 1, "prctl": 0, "arch_prctl": 0, "setsockopt": 2, "socketpair": 1, "clone": -1}
 """Calls whose argument at this position says what they do; the flags of ``clone`` are named, not placed."""
@@ -122,12 +124,14 @@ def _count(line: str, calls: Counter[str], commands: dict[str, Counter[str]]) ->
 def record(suites: Iterable[str], patience_s: float) -> dict[str, object]:
     """Trace suites and add their calls to the record, which keeps the other suites."""
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {"suites": {}}
+    known = {**source("python tools/trace_calls.py"), **known}
     for name in suites:
         print(f"{name}: {' '.join(SUITES[name])[:100]}", flush=True)
         calls, commands = trace([sys.executable, *SUITES[name]], patience_s)
         known["suites"][name] = {
             "versions": {"python": platform.python_version(), **_versions("numpy", "sympy")},
             "machine": platform.machine(),
+            **source(f"python tools/trace_calls.py --suite {name}"),
             "calls": dict(sorted(calls.items())),
             **{call: dict(sorted(counted.items())) for call, counted in sorted(commands.items())},
         }

@@ -1,4 +1,4 @@
-"""``rstar2 demo``: train a tiny model to use the Python tool, on a CPU, in minutes."""
+"""``rstar2 demo``: train a tiny model to use the Python tool, on a CPU."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ _EXPLOITS = """
 The table lists mean rewards over 64 episodes, for three players: the environment's random player, the best exploit, and
 the reference player, which knows the answer. The best exploit is the best of about thirty players that try to earn
 reward without solving the problem ([validation.md](validation.md) lists them). Often, the best exploit is a guess:
-compare it with the random player. `python -m rstar2_env.evaluation.validation.exploit_table` measures the table again.
+compare it with the random player. `python tools/exploit_table.py` measures the table again.
 
 """
 

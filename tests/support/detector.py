@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +52,10 @@ from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.folder import read_folder
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+from results import source
 
 FILE = BENCHMARKS / "diagnosis.json"
 WITHIN = 3
@@ -290,12 +294,11 @@ def _measured() -> dict[str, Any]:
 
 
 def _write(place: str, results: Mapping[str, Any]) -> None:
-    commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    now = {"commit": commit.stdout.strip(), "date": datetime.now(UTC).date().isoformat(), "results": results}
+    date = datetime.now(UTC).date().isoformat()
+    now = {**source(f"python tests/support/detector.py {place}"), "date": date, "results": results}
     every = {**_measured(), place: now}
     places = [f"{half} {planted}" for half in RECORDED for planted in PLANTED]
     page = {
-        "command": "python tests/support/detector.py HALF run|folder",
         "within": WITHIN,
         "measured": {one: every[one] for one in places if one in every},
     }

@@ -29,6 +29,10 @@ import bridges
 import last_full
 from places import DOCS, ROOT
 
+sys.path.insert(0, str(ROOT / "tools"))
+
+from results import commit
+
 PAGE = DOCS / "proof.md"
 HEAD = """# Proofs
 
@@ -157,7 +161,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--rows"]:
         update_rows()
         return 0
-    began, commit, code, proofs = _load(), _commit(), 0, []
+    began, tested, code, proofs = _load(), _commit(), 0, []
     if arguments != ["--sets"]:
         proofs, code = run_marked(arguments)
     if arguments in ([], ["--sets"]):
@@ -165,7 +169,7 @@ def main(arguments: list[str]) -> int:
         code = code or int(any(proof.result != _HELD for proof in sets))
         proofs += sets
     said = f'make proof ARGS="{shlex.join(arguments)}"' if arguments else "make proof"
-    facts = [f"{datetime.now(UTC):%Y-%m-%d %H:%M}", commit, _machine(), f"{began} to {_load()}", f"`{said}`"]
+    facts = [f"{datetime.now(UTC):%Y-%m-%d %H:%M}", tested, _machine(), f"{began} to {_load()}", f"`{said}`"]
     table = rows(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
     write(table | {proof.name: row(proof, facts) for proof in proofs})
     print(f"{len(proofs)} proofs were run; the results are in {PAGE.relative_to(ROOT)}.")
@@ -182,10 +186,9 @@ def _machine() -> str:
 
 
 def _commit() -> str:
-    git = ["git", "-C", str(ROOT)]
-    found = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True).stdout.strip()
-    return (found or "unknown") + (" with changes" if changed else "")
+    command = ["git", "-C", str(ROOT), "status", "--porcelain"]
+    changed = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return commit() + (" with changes" if changed else "")
 
 
 if __name__ == "__main__":

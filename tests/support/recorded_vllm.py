@@ -169,7 +169,8 @@ def model_in(folder: Path) -> Any:
 
 def main() -> None:
     """Record the installed version."""
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tools")]
+    from results import source
     from vllm_serve import serving
 
     from rstar2_env.rollout.engines.weight_transports.nccl import installed_vllm
@@ -193,7 +194,8 @@ def main() -> None:
                 print((folder / "log").read_text()[-3000:])
                 raise
     file = FOLDER / f"vllm-{version}.json"
-    file.write_text(json.dumps({"version": version, "found": found, "answers": kept}, indent=1) + "\n")
+    made = source("python tests/support/recorded_vllm.py", "answers, which other work on the machine does not change")
+    file.write_text(json.dumps({"version": version, **made, "found": found, "answers": kept}, indent=1) + "\n")
     print(f"{file}: {len(kept)} requests")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +27,29 @@ def test_every_file_of_results_and_every_table_is_quoted() -> None:
     results = figures.read_results()
     assert numbers | {file for file, _ in shown} == set(results)
     assert shown == {(file, name) for file, told in results.items() for name in told.get("tables", {})}
+
+
+UNMEASURED = {
+    "135": "part of the model's name, SmolLM2-135M",
+    "95": "the level of the intervals",
+}
+"""Numbers in the text of README that are no results, with the reason."""
+START = ("README.md", "docs/getting-started.md", "examples/README.md", "CHANGELOG.md")
+"""README, the changelog and the pages of the part Start of the site."""
+
+
+def test_every_number_of_readme_is_that_of_a_file_of_results() -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)|`[^`]*`", "", text)
+    for mark in figures.marks(text):
+        text = text.replace(mark[0], "")
+    assert set(re.findall(r"(?<!\w)\d[\d.,]*", text)) == set(UNMEASURED)
+
+
+@pytest.mark.parametrize("page", START)
+def test_a_time_on_the_first_pages_is_that_of_a_file_of_results(page: str) -> None:
+    text = " ".join((ROOT / page).read_text("utf-8").split())
+    assert re.findall(r".{20}(?<!-->)(?<! and) (?:minutes?|hours?|seconds|days?)\b", text) == []
 
 
 @pytest.mark.parametrize(
@@ -100,25 +122,6 @@ def test_a_file_that_does_not_say_how_it_was_made_is_refused(tmp_path: Path, lac
     (tmp_path / "made.json").write_text(json.dumps({**told, lacking: ""}))
     with pytest.raises(ValueError, match=f"made.json lacks {lacking}"):
         figures.read_results(tmp_path)
-
-
-def git(*arguments: str) -> str:
-    """The output of a command of git in this repository."""
-    command = ["git", "-c", "safe.directory=*", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-def test_the_commits_of_the_results_are_in_the_history() -> None:
-    if git("rev-parse", "--is-shallow-repository").strip() == "true":
-        pytest.skip("this clone lacks the history")
-    history = git("rev-list", "HEAD").splitlines()
-    named = {
-        (name, commit)
-        for name, told in figures.read_results().items()
-        for commit in re.findall(r"\b[0-9a-f]{7,40}\b", f"{told['commit']} {told['command']}")
-    }
-    assert {name for name, _ in named} == set(figures.read_results())
-    assert [(name, commit) for name, commit in named if not any(one.startswith(commit) for one in history)] == []
 
 
 def test_the_command_names_the_line_that_differs(

@@ -44,7 +44,8 @@ of `lag_beyond_bound`), *blind* ([runs](../tests/support/blind_runs.py), [folder
 and *later*, which has clean runs alone ([runs and folders](../tests/support/later_clean.py)). The rows that end in
 *-first* are the first measurements, before a check was corrected on the set: *opened-first* lacks some runs, and in
 *blind-first* a check had failed with an error before. The five false alarms of *blind-first* had one cause, padding
-tokens that counted as markup of a template; one of these runs has another (`cut_by_tokens`). After *later-first*,
+tokens that counted as markup of a template; one of these runs has another (`cut_by_tokens`). *opened-first* and
+*blind-first* were measured before their commits were rebased; the table names the rebased commits. After *later-first*,
 `weights_stale` was corrected on *tried*.
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.

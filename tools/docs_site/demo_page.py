@@ -7,7 +7,7 @@
 ``record`` takes each run of a folder of ``rstar2 demo`` and names its archive by its trainer and seed. An archive has
 the metrics and events of all steps, but only a part of the episodes, so that it is small: those of the first and every
 tenth step, and of the first and the last evaluation. Weights are left out, and so is the place of the folder on the
-machine that made it.
+machine that made it. ``sources.json`` says how each run was made (``tools/results.py``).
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ from pathlib import Path
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.view.built_page import FOLDER, INDEX
 from rstar2_env.view.export.write import write_export
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from results import ARCHIVED, source
 
 ARCHIVES = Path(__file__).resolve().parents[2] / "docs" / "data" / "demo_runs"
 PICTURE = ARCHIVES.parents[1] / "learning.png"
@@ -46,10 +50,12 @@ def record(demonstration: Path) -> list[Path]:
         demonstration: The folder of a finished ``rstar2 demo``.
     """
     ARCHIVES.mkdir(exist_ok=True)
-    written = []
+    held, written = ARCHIVES / ARCHIVED, []
+    sources = json.loads(held.read_text("utf-8"))["archives"] if held.exists() else {}
     for result in sorted(demonstration.glob("*/verdict.json")):
         run = result.parent
-        seed = json.loads((run / "config.json").read_text("utf-8"))["run"]["seed"]
+        config = json.loads((run / "config.json").read_text("utf-8"))
+        seed = config["run"]["seed"]
         name = f"{run.name.removeprefix('grpo_')}-{seed}"
         with tempfile.TemporaryDirectory() as folder:
             kept = Path(folder) / name
@@ -59,6 +65,9 @@ def record(demonstration: Path) -> list[Path]:
                 for path in sorted(kept.rglob("*")):
                     if path.is_file():
                         _add(archive, f"{name}/{path.relative_to(kept)}", path.read_bytes())
+        threads = f" --threads {config['run']['threads']}" if config["run"]["threads"] else ""
+        sources[name] = source(f"rstar2 demo --trainer {config['trainer']} --seed {seed}{threads}")
+    held.write_text(json.dumps({"archives": dict(sorted(sources.items()))}, indent=1) + "\n", "utf-8")
     return written
 
 

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from results import source  # noqa: E402
+
 FOLDER = ROOT / "docs" / "tutorials"
 RUN = ROOT / "build" / "tutorials"
 """Folder of copies that were run with small settings."""
@@ -72,7 +76,8 @@ def record() -> None:
         if not _same(ran, _cells(path)):
             raise SystemExit(f"{path.name} was not run with this code: run `make docs-test` first.")
         kept = [{"cell_type": "code", "source": cell["source"], "outputs": _reduced(cell)} for cell in ran]
-        (RECORDED / f"{path.stem}.json").write_text(json.dumps({"cells": kept}, indent=1) + "\n", "utf-8")
+        told = {**source("make docs-test; python tools/docs_site/notebooks.py record"), "cells": kept}
+        (RECORDED / f"{path.stem}.json").write_text(json.dumps(told, indent=1) + "\n", "utf-8")
 
 
 def _same(ran: list[dict[str, Any]], cells: list[dict[str, Any]]) -> bool:
