@@ -58,8 +58,10 @@ def _show(parts: Iterable[Any]) -> None:
 
     rows: dict[str, str] = {}
     for part in parts:
-        paper = f" ({part.paper})" if part.paper and part.paper not in part.summary else ""
-        rows[f"  {part.name}"] = f"{part.summary.replace('``', '')}{paper}{_options(part.options)}"
+        summary = part.summary.replace("``", "")
+        if part.paper and part.paper not in summary:
+            summary = f"{summary.removesuffix('.')} ({part.paper})."
+        rows[f"  {part.name}"] = f"{summary}{_options(part.options)}"
     print_list(rows)
 
 

@@ -17,15 +17,15 @@ from rstar2_env.rewards.roc_penalty import format_penalty
 
 @dataclass(frozen=True)
 class CleanSuccess(CheckedOptions):
-    """``1 - cost * penalty / 2`` for a correct episode, 0 for a wrong one.
+    r"""$1 - \text{cost} \frac{\text{penalty}}{2}$ for a correct episode, 0 for a wrong one.
 
-    The penalty is p_err + p_format, in [0, 2]. p_err is the share of failed calls; in an episode without a call, it is
-    the option ``no_call``. p_format is 1 without an answer tag, else min(1, (tags - 1) / turns), where ``tags`` counts
-    the answer tags.
+    The penalty is $p_\text{err} + p_\text{format}$, from 0 to 2. $p_\text{err}$ is the share of failed calls; in an
+    episode without a call, it is the option ``no_call``. $p_\text{format}$ is 1 without an answer tag, else
+    $\min(1, \frac{\text{tags} - 1}{\text{turns}})$, where tags counts the answer tags.
 
     Attributes:
         cost: Largest amount that is subtracted, in [0, 1], so a correct episode never earns less than a wrong one.
-        no_call: p_err of an episode without a call, in [0, 1]; GRPO-RoC uses 0.5.
+        no_call: $p_\text{err}$ of an episode without a call, from 0 to 1; GRPO-RoC uses 0.5.
     """
 
     cost: float = option(1.0, least=0, most=1)

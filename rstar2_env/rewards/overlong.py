@@ -15,7 +15,7 @@ from rstar2_env.rewards.texts import need_tokens
 
 @dataclass(frozen=True, slots=True)
 class Overlong:
-    """A penalty on length: 0 up to ``limit - buffer`` tokens, then linear to ``-factor`` at ``limit``.
+    r"""Penalty on length: 0 up to $\text{limit} - \text{buffer}$ tokens, then linear to $-\text{factor}$ at ``limit``.
 
     The length counts all tokens after the prompt, including the environment's, as the limit does. DAPO uses a
     limit of 20,480 and a buffer of 4,096.

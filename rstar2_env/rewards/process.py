@@ -31,13 +31,13 @@ from rstar2_env.rewards.step_scores import STEP_SCORES, StepScores
 
 @dataclass(frozen=True)
 class Process(CheckedOptions):
-    """Scores of the turns, bounded by clipping or by differences: PRM Clip and Delta (arXiv 2410.15115).
+    r"""Scores of the turns, bounded by clipping or by differences: PRM Clip and Delta (arXiv 2410.15115).
 
     Attributes:
         of: Scores each turn: ``"statuses"`` (the share of calls without error), ``"turn_rewards"`` (the environment's
             rewards), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
-        bound: ``"clip"`` replaces a score r with min(r - eta, 0); ``"delta"`` subtracts the score of the next turn, if
-            there is one; ``"both"`` clips and then subtracts.
+        bound: ``"clip"`` replaces a score $r$ with $\min(r - \text{eta}, 0)$; ``"delta"`` subtracts the score of the
+            next turn, if there is one; ``"both"`` clips and then subtracts.
         eta: Threshold of the clip: a higher score counts as 0.
         credit: ``"episode"`` adds the sum of all bounded scores to the episode's reward; ``"turns"`` adds the sum
             of the bounded scores of a turn and all later ones to the advantage of the turn's tokens.

@@ -15,9 +15,9 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A bonus per tool call of a correct answer, up to a maximum; 0 for a wrong answer (AgentMath, arXiv 2512.20745).
+    r"""A bonus per tool call of a correct answer, up to a maximum; 0 for a wrong answer (AgentMath, arXiv 2512.20745).
 
-    ``min(most, base + each * calls)``.
+    The bonus is $\min(\text{most}, \text{base} + \text{each} \cdot \text{calls})$.
 
     Attributes:
         each: Bonus per tool call; ``Episode.tool_calls`` defines which calls count.

@@ -14,10 +14,10 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class WrongByTurns:
-    """A penalty for a wrong answer, smaller with more turns; 0 for a correct answer (GRPO-TCR, arXiv 2510.11701).
+    r"""A penalty for a wrong answer, smaller with more turns; 0 for a correct answer (GRPO-TCR, arXiv 2510.11701).
 
-    ``min(-0.6, -1 + 0.1 * (turns - 2) / 2)``, where ``turns`` counts the turns of the policy and of the environment:
-    -1 for 2 turns, -0.8 for 6, -0.6 for 10 or more.
+    The penalty is $\min(-0.6, -1 + 0.1 \frac{\text{turns} - 2}{2})$, where turns counts the turns of the policy and of
+    the environment: -1 for 2 turns, -0.8 for 6, -0.6 for 10 or more.
     """
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

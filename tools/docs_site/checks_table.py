@@ -1,8 +1,7 @@
-"""Write the tables of docs/diagnosis.md: of the checks of ``rstar2 diagnose``, and of their measurement.
+"""Write two pages about the checks of ``rstar2 diagnose``: docs/diagnosis-checks.md and docs/diagnosis-measured.md.
 
-``python tools/docs_site/checks_table.py docs/diagnosis.md`` rewrites both tables in the page, between their markers,
-from the checks themselves, the titles of their pictures (``tests/support/check_pictures.py``) and
-benchmarks/diagnosis.json.
+``python tools/docs_site/checks_table.py docs`` writes both: the list of checks, from the checks and the titles of their
+pictures (``tests/support/check_pictures.py``), and their measurement, from benchmarks/diagnosis.json.
 """
 
 from __future__ import annotations
@@ -13,17 +12,16 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
-from marked import with_text
-
 from rstar2_env.diagnosis.base import SEVERITIES, RunCheck
 from rstar2_env.diagnosis.examination import every_check
 
-BEGIN = "<!-- checks: made by `python tools/docs_site/checks_table.py docs/diagnosis.md` -->"
-END = "<!-- end of checks -->"
-MEASURED = "<!-- measurement: made by `python tools/docs_site/checks_table.py docs/diagnosis.md` -->"
-END_MEASURED = "<!-- end of measurement -->"
+PAGE = "diagnosis-checks.md"
+"""List of the checks."""
+MEASURED = "diagnosis-measured.md"
+"""Measurement of the checks."""
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FILE = DOCS.parent / "benchmarks" / "diagnosis.json"
+_MADE = "<!-- Made by `python tools/docs_site/checks_table.py docs`. Change {} instead. -->"
 ABOUT = """\
 `python tests/support/detector.py HALF run|folder` plants each fault below in three runs with different recipes, seeds
 and strengths: in real runs of a tiny model, by options, environments, engines or a change of the code
@@ -31,11 +29,11 @@ and strengths: in real runs of a tiny model, by options, environments, engines o
 are written ([folders](../tests/support/planted_folders.py)). A fault that is planted in a figure, such as the
 entropy, shows that the check reads the figure, not that a real collapse looks like this.
 
-A fault is named in time if its check finds it within 3 steps of the first step at which it can be seen. The rule for
-this first step was fixed before the measurement, and uses no threshold of a check. A clean run counts as a false
-alarm if any check finds something after any step. The checks were corrected on one half of the runs (*tried*). The
-other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections; its ranges of
-strengths were chosen when the thresholds were known.
+A fault is named in time if its [check](diagnosis-checks.md) finds it within 3 steps of the first step at which it can
+be seen. The rule for this first step was fixed before the measurement, and uses no threshold of a check. A clean run
+counts as a false alarm if any check finds something after any step. The checks were corrected on one half of the runs
+(*tried*). The other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections; its
+ranges of strengths were chosen when the thresholds were known.
 
 Four sets have other forms of the faults, which were chosen and committed before their author had seen a threshold:
 *opened* ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)), *opened2*
@@ -50,8 +48,22 @@ tokens that counted as markup of a template; one of these runs has another (`cut
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """
+_CHECKS = """\
+The faults that [`rstar2 diagnose`](diagnosis.md) finds, the most severe first.
+[diagnosis.md](diagnosis.md#what-to-do-with-a-finding) explains the pictures, and the words in capitals.
+"""
 _OFTEN = 0.5
 _SVG = "{http://www.w3.org/2000/svg}"
+
+
+def pages() -> dict[str, str]:
+    """Return both pages by the name of their file."""
+    checks = _MADE.format("the checks in the code")
+    measurement = _MADE.format("benchmarks/diagnosis.json or the program")
+    return {
+        PAGE: f"{checks}\n\n# Checks of rstar2 diagnose\n\n{_CHECKS}\n{checks_table()}",
+        MEASURED: f"{measurement}\n\n# How well diagnosis works\n\n{measured_table()}",
+    }
 
 
 def checks_table() -> str:
@@ -69,11 +81,12 @@ def _section(check: RunCheck) -> str:
     picture = f"pictures/checks/{check.name}.svg"
     title = ElementTree.parse(DOCS / picture).findtext(f"{_SVG}title")
     change = "; ".join(f"`{one}`" for one in check.change)
-    effects = f"- **Often causes:** {', '.join(f'`{one}`' for one in check.effects)}.\n" if check.effects else ""
+    listed = ", ".join(f"[`{one}`](#{one})" for one in check.effects)
+    effects = f"- **Often causes:** {listed}.\n" if check.effects else ""
     condition, _, threshold = check.rule.partition(": ")
     reason = f"- **Reason:** {threshold}.\n" if threshold else ""
     return (
-        f"### `{check.name}`\n"
+        f"## `{check.name}`\n\n"
         f"{check.title} ({check.severity}).\n\n"
         f"![{title}]({picture})\n\n"
         f"- **Looks at** {check.looks_at}.\n"
@@ -112,17 +125,13 @@ def measured_table() -> str:
             also = sum((Counter(one["also"]) for one in own), Counter[str]())
             often = [f"`{check}`" for check, times in also.items() if times >= _OFTEN * sum(one["runs"] for one in own)]
             fault = name.replace("paid", "rewarded")  # the name itself seeds the draws of the fault
-            rows.append(f"| {fault} | {planted} | `{own[0]['check']}` | {' | '.join(counts)} | {', '.join(often)} |")
+            check = own[0]["check"]
+            linked = f"[`{check}`]({PAGE}#{check})"
+            rows.append(f"| {fault} | {planted} | {linked} | {' | '.join(counts)} | {', '.join(often)} |")
     return "\n".join(rows) + "\n"
 
 
-def with_checks(page: str) -> str:
-    """Return the page with the current tables between their markers."""
-    for begin, table, end in ((BEGIN, checks_table(), END), (MEASURED, measured_table(), END_MEASURED)):
-        page = with_text(page, begin, table, end)
-    return page
-
-
 if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]):
-        path.write_text(with_checks(path.read_text("utf-8")), "utf-8")
+    for folder in map(Path, sys.argv[1:]):
+        for file, page in pages().items():
+            (folder / file).write_text(page, "utf-8")

@@ -14,7 +14,8 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 
-FORMULA = r"(?<![\\\w$])\$(?![\s$])([^$`]+?)(?<!\s)\$(?![\w$])"
+from rstar2_env.core.formulas import FORMULA
+
 _PRIORITY = 185
 """After code (190), and before a backslash escapes the next character (180)."""
 

@@ -1,4 +1,4 @@
-"""Pages of one thing each: a recipe, part, environment, status, metric, option, command or kind of error.
+"""Pages of one thing each: a recipe, part, environment, status, metric, check, option, command or kind of error.
 
 In the repository, and in what ``gallery`` and ``reference`` make, these are sections of long pages. In the site, each
 section is a page, and the long page is their index: it keeps its text before and between them, and the anchors of the
@@ -24,6 +24,7 @@ from markdown_links import outside_code, slug
 
 from rstar2_env.core import errors
 from rstar2_env.core.command.error_pages import MODULES
+from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.env.named import find_env
 from rstar2_env.trainers.options.config import GROUPS
 
@@ -172,6 +173,11 @@ KINDS: dict[str, Kind] = {
         files=lambda name: ["rstar2_env/diagnosis/metric_table.py"],
         see=("diagnosis.md", "viewer.md"),
         boost=0.3,
+    ),
+    "diagnosis-checks.md": Kind(
+        "Check",
+        files=lambda name: [_of_module(CHECKS.get(name).look.__module__)],
+        see=("diagnosis.md",),
     ),
     "options.md": Kind(
         "Option",

@@ -44,7 +44,7 @@ def _group(title: str, metrics: Iterable[Metric]) -> str:
 
 def _section(metric: Metric) -> str:
     checks = [
-        f"    - [`{one.name}`](diagnosis.md#{one.name}) ({one.severity}) looks at {one.looks_at}. "
+        f"    - [`{one.name}`](diagnosis-checks.md#{one.name}) ({one.severity}) looks at {one.looks_at}. "
         f"Rule: {one.rule.replace(': ', '. Reason: ', 1)}."
         for one in checks_of(metric)
     ]

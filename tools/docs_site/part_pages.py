@@ -85,16 +85,17 @@ FAMILIES = (
         "advantage",
         "Advantages",
         "An advantage estimates by how much an episode, or each of its tokens, is better than expected. In the "
-        "formulas, r is the reward of an episode.",
+        "formulas, $r$ is the reward of an episode, and mean and std are those of the rewards of its group unless "
+        "the text names other values.",
     ),
     Family(
         "losses.md",
         "loss",
         "Terms of the loss",
         "The loss is the sum of its terms. [loss-computation.md](../loss-computation.md) explains how terms, "
-        "aggregation and correction are combined, with numerical examples. In the formulas, π is the policy, π_old the "
-        "policy at the time of sampling, μ the distribution of the engine that sampled the tokens, and A the "
-        "advantage.",
+        "aggregation and correction are combined, with numerical examples. In the formulas, $\\pi$ is the policy, "
+        "$\\pi_\\text{old}$ the policy at the time of sampling, $\\mu$ the distribution of the engine that sampled the "
+        "tokens, and $A$ the advantage.",
     ),
     Family(
         "aggregations.md",

@@ -23,13 +23,15 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class ApoStcr(Wrapped):
-    """Advantages of the inner estimator ``of``, amplified for long wrong episodes: APO's STCR (arXiv 2506.21655).
+    r"""Advantages of the inner estimator ``of``, amplified for long wrong episodes: APO's STCR (arXiv 2506.21655).
 
-    Only negative advantages change; a group without a correct episode is left unchanged.
+    The advantage of a wrong episode is $(2 - \text{base}^{-n}) A$, where $A$ is its inner advantage, and $n \ge 0$ the
+    number of tokens by which it is longer than the group's average correct episode. Only negative advantages change; a
+    group without a correct episode is left unchanged.
 
     Args:
         of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        base: The factor is 2 - base^-n for an episode n tokens longer than the average correct episode.
+        base: Base of the power; the larger the base, the sooner the factor approaches 2.
     """
 
     base: float = option(1.00001, above=1)

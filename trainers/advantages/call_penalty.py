@@ -27,9 +27,10 @@ from .wrapped import Wrapped
 class CallPenalty(Wrapped):
     """Advantages of the inner estimator ``of``, changed by a fixed penalty for turns with malformed or failed calls.
 
-    Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized. If a turn has several
-    bad calls, the lowest of their penalties is used. If a selector rejects groups with equal rewards, the penalties in
-    these groups have no effect.
+    The advantage of a token in such a turn is the penalty $P$ with ``how=set``, and $A + P$ with ``how=add``, where $A$
+    is the inner advantage. Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized.
+    If a turn has several bad calls, the lowest of their penalties is used. If a selector rejects groups with equal
+    rewards, the penalties in these groups have no effect.
 
     Args:
         of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

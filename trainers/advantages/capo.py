@@ -31,15 +31,19 @@ from .tokens import normalized, on_tokens
 
 @dataclass(frozen=True)
 class Capo(CheckedOptions):
-    """Outcome reward minus a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
+    r"""Outcome reward minus a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
+
+    The value of a token is $R_t = C c - P w_t$, where $c$ is 1 in a correct episode, else 0, and $w_t$ is 1 in a wrong
+    step, else 0. The advantage is $\frac{R_t - \text{mean}}{\text{std} + \text{eps}}$ over all policy tokens of the
+    group.
 
     Args:
         judge: Decides which steps are wrong: ``"statuses"``; a served language model,
             ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own class, ``./mine.py:Judge``.
         vote: Combination of several critiques: ``"intersection"`` uses steps that all critiques name, ``"majority"``
             steps that more than half name; ``"average"`` weights each step by the share of critiques that name it.
-        correct: C, the value of each token of a correct episode.
-        penalty: P, the penalty on each token of a wrong step.
+        correct: $C$, the value of each token of a correct episode.
+        penalty: $P$, the penalty on each token of a wrong step.
         eps: Added to the deviation.
     """
 

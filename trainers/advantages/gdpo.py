@@ -28,10 +28,12 @@ from .tokens import normalized, scaled
 
 @dataclass(frozen=True)
 class Gdpo(CheckedOptions):
-    """The sum of the group-normalized components of the reward, normalized over the batch: GDPO (arXiv 2601.05242).
+    r"""The sum of the group-normalized components of the reward, normalized over the batch: GDPO (arXiv 2601.05242).
 
-    The components are defined by the trainer's option ``reward``. If a component has no score for an episode, it
-    contributes 0. The component's own ``weight`` cancels out, except for its sign: use ``weights`` here.
+    For a component $c$, $A_c = \frac{r_c - \text{mean}}{\text{std} + \text{eps}}$ over the group. The advantage is
+    $\sum_c \text{weight}_c A_c$, normalized over the batch. The components are defined by the trainer's option
+    ``reward``. If a component has no score for an episode, it contributes 0. The component's own ``weight`` cancels
+    out, except for its sign: use ``weights`` here.
 
     Args:
         weights: Factors on the normalized components, by name; 1 by default.

@@ -35,9 +35,11 @@ from .tokens import on_turns, turn_rewards
 
 @dataclass(frozen=True)
 class Gigpo(GroupAdvantage):
-    """A_E + omega A_S: advantage of the episode in its group, plus advantage of the turn among turns in the same state.
+    r"""$A_E + \omega A_S$: advantage of the episode in its group, plus advantage of the turn among turns in one state.
 
-    This is GiGPO (arXiv 2505.10978); the module's docstring defines both summands.
+    This is GiGPO (arXiv 2505.10978). $A_E$ is the reward of the episode minus the mean of its group. $A_S$ is the
+    discounted return of the turn, $\sum_{k \ge 0} \gamma^k r_{t + k}$, minus the mean over all turns of the group that
+    started in the same state.
 
     Args:
         omega: Weight of the turns' advantages.

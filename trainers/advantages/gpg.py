@@ -23,13 +23,13 @@ from .base import ADVANTAGES, Advantages, centred, rewards
 
 @dataclass(frozen=True)
 class Gpg(CheckedOptions):
-    """B / (B - M) (r - mean), where M of the B episodes are in groups with equal rewards: GPG (arXiv 2504.02546).
+    r"""$\frac{B}{B - M} (r - \text{mean})$, where $M$ of the $B$ episodes are in groups with equal rewards: GPG.
 
-    The batch covers all processes and includes the groups that a selector rejected. The paper's divisor of the
-    advantage is 1, so it is omitted.
+    The batch covers all processes and includes the groups that a selector rejected. In the paper (arXiv 2504.02546),
+    the advantage has a divisor of 1, so it is omitted.
 
     Args:
-        count: Definition of B - M: the episodes of ``"mixed"`` groups, as in the paper, or the episodes with a
+        count: Definition of $B - M$: the episodes of ``"mixed"`` groups, as in the paper, or the episodes with a
             ``"nonzero"`` reward, as in verl.
     """
 

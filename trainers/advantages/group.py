@@ -17,7 +17,7 @@ from .base import ADVANTAGES, Advantages, FloatArray, GroupAdvantage, centred, d
 
 @dataclass(frozen=True)
 class GroupNorm(GroupAdvantage):
-    """(r - mean) / (std + eps), with the standard deviation over n - 1: GRPO (arXiv 2402.03300, section 4.1.2).
+    r"""$\frac{r - \text{mean}}{\text{std} + \text{eps}}$ with std over $n - 1$: GRPO (arXiv 2402.03300, section 4.1.2).
 
     The rewards' scale does not affect a problem's weight, and rare successes have the largest weight. This is
     the usual choice, for rewards of any kind.
@@ -36,7 +36,7 @@ class GroupNorm(GroupAdvantage):
 
 @dataclass(frozen=True)
 class GroupMean(GroupAdvantage):
-    """Reward minus the group's mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
+    r"""$r - \text{mean}$, the reward minus the group's mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
 
     Without a division by the deviation, problems that are nearly always or never solved do not get more weight than
     other problems. Use it for rewards with a common scale, such as correct or wrong.
@@ -49,10 +49,10 @@ class GroupMean(GroupAdvantage):
 
 @dataclass(frozen=True)
 class LeaveOneOut(GroupAdvantage):
-    """r - mean reward of the other episodes, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
+    r"""Reward minus the mean of the others, $\frac{n}{n - 1} (r - \text{mean})$: RLOO (arXiv 2402.14740, section 3).
 
     The baseline excludes the episode's own reward, so the gradient of small groups is not too small. Apart from the
-    factor n / (n - 1), the advantages are the same as with ``group_mean``.
+    factor $\frac{n}{n - 1}$, the advantages are the same as with ``group_mean``.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
@@ -62,11 +62,11 @@ class LeaveOneOut(GroupAdvantage):
 
 @dataclass(frozen=True)
 class GroupMeanBatchStd(CheckedOptions):
-    """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
+    r"""$\frac{r - \text{mean of the group}}{\text{std of the batch} + \text{eps}}$: Lite PPO (arXiv 2508.08221).
 
-    One standard deviation for all problems of a step avoids amplifying groups with nearly equal rewards. Use it for
-    small groups, and for rewards with more than two values. The batch covers all processes and includes the groups that
-    a selector rejected.
+    The formula is from section 4 of the paper. One standard deviation for all problems of a step avoids amplifying
+    groups with nearly equal rewards. Use it for small groups, and for rewards with more than two values. The batch
+    covers all processes and includes the groups that a selector rejected.
 
     Args:
         eps: Added to the deviation.

@@ -19,21 +19,22 @@ from .tokens import on_turns
 
 @dataclass(frozen=True)
 class Igpo(GroupAdvantage):
-    """Sum of the information gains of a turn and all later turns (IGPO, arXiv 2510.14967).
+    r"""Sum of the information gains of a turn and all later turns (IGPO, arXiv 2510.14967).
 
-    Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns r_t
-    = p_t - p_{t-1}, and the last turn earns the episode's reward. Every token of turn t has the advantage A_t = (G_t -
-    b_t) / (std + eps). G_t is the sum over k >= t of gamma^(k-t) r_k, so a turn is also credited with the turns after
-    a tool's output. (In the authors' code, the sum stops at masked tokens.) std is the deviation of all G_t of the
-    group, with n - 1 degrees of freedom. The estimator requires problems with a gold answer, and one forward pass per
-    turn. Use it for search and other tools whose results make the gold answer more probable.
+    Let $p_t$ be the probability of the gold answer after turn $t$, as the geometric mean over its tokens. Turn $t$
+    earns $r_t = p_t - p_{t - 1}$, and the last turn earns the episode's reward. Every token of turn $t$ has the
+    advantage $A_t = \frac{G_t - b_t}{\text{std} + \text{eps}}$ with $G_t = \sum_{k \ge t} \gamma^{k - t} r_k$, so a
+    turn is also credited with the turns after a tool's output. (In the authors' code, the sum stops at masked tokens.)
+    The divisor std is the deviation of all $G_t$ of the group, with $n - 1$ degrees of freedom. The estimator requires
+    problems with a gold answer, and one forward pass per turn. Use it for search and other tools whose results make the
+    gold answer more probable.
 
-    With ``baseline="turn"``, b_t is the mean G_t of the other episodes of the group that have a turn t, and 0 if there
-    are none. This b_t does not depend on the turn's own action, so the gradient is unbiased up to the division by std.
-    With ``baseline="group"``, as in the paper, each r_k is normalized by the mean and std of all r of the group, and
-    then summed. This baseline subtracts the mean once for every remaining turn. This biases the gradient if the policy
-    influences the number of turns: if every turn earns the same reward, the gradient is 0, although longer episodes
-    earn more.
+    With ``baseline="turn"``, $b_t$ is the mean $G_t$ of the other episodes of the group that have a turn $t$, and 0 if
+    there are none. This $b_t$ does not depend on the turn's own action, so the gradient is unbiased up to the division
+    by std. With ``baseline="group"``, as in the paper, each $r_k$ is normalized by the mean and std of all $r_k$ of the
+    group, and then summed. This baseline subtracts the mean once for every remaining turn. This biases the gradient if
+    the policy influences the number of turns: if every turn earns the same reward, the gradient is 0, although longer
+    episodes earn more.
 
     Args:
         lead: Text between the history and the gold answer, as the policy would write it.

@@ -20,7 +20,7 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, rewards
 
 @dataclass(frozen=True)
 class MaxRl(GroupAdvantage):
-    """(r - mean) / mean, which gives rarely solved problems more weight: MaxRL (arXiv 2602.02710).
+    r"""$\frac{r - \text{mean}}{\text{mean}}$, which gives rarely solved problems more weight: MaxRL (arXiv 2602.02710).
 
     The formula is derived for rewards of 0 and 1. If the mean of a group is not positive, all its advantages are zero,
     as in prime-rl (SkyRL divides by a small number).

@@ -25,7 +25,10 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, rewards
 
 @dataclass(frozen=True)
 class Opo(GroupAdvantage):
-    """Reward minus the group's mean reward weighted by length: OPO (arXiv 2505.23585).
+    r"""Reward minus the group's mean reward weighted by length: OPO (arXiv 2505.23585).
+
+    The advantage is $r - \frac{\sum_i l_i r_i}{\sum_i l_i}$ over the group, where $l_i$ is the number of policy tokens
+    of episode $i$.
 
     Args:
         baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,

@@ -18,24 +18,24 @@ from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred
 
 @dataclass(frozen=True)
 class OptimalTokenBaseline(GroupAdvantage):
-    """R - B_t: the reward minus the minimum-variance baseline at each token position (OTB, arXiv 2602.07078).
+    r"""$R - B_t$: the reward minus the minimum-variance baseline at each token position (OTB, arXiv 2602.07078).
 
-    B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t, the sum over the tokens up
-    to t of 1 - 2 pi + S. Here S is the sum of p^2 over the vocabulary, so 1 - 2 pi + S is the squared norm of the
-    gradient of log pi with respect to the logits. Episodes with many uncertain tokens so far therefore count more. S
-    needs an extra forward pass over the selected episodes; pi is the engine's probability of the token. Use it for long
-    episodes and small groups, where a mean over the group leaves much variance. A group with equal rewards has zero
-    advantages.
+    $B_t$ is the mean reward of the group's episodes that have a token at position $t$, weighted by
+    $W_t = \sum_{k \le t} (1 - 2 \pi_k + S_k)$. Here $S_k$ is the sum of $p^2$ over the vocabulary, so
+    $1 - 2 \pi_k + S_k$ is the squared norm of the gradient of $\log \pi_k$ with respect to the logits. Episodes with
+    many uncertain tokens so far therefore count more. $S_k$ needs an extra forward pass over the selected episodes;
+    $\pi_k$ is the engine's probability of the token. Use it for long episodes and small groups, where a mean over the
+    group leaves much variance. A group with equal rewards has zero advantages.
 
-    The paper's B_t includes the episode's own reward, with a weight that depends on the episode's tokens; this biases
-    the gradient. With ``baseline="others"``, B_t is the mean over the other episodes that have a t-th token, and 0 if
-    there are none; the gradient is unbiased. Groups with equal rewards then have nonzero advantages at the last
-    positions.
+    The paper's $B_t$ includes the episode's own reward, with a weight that depends on the episode's tokens; this biases
+    the gradient. With ``baseline="others"``, $B_t$ is the mean over the other episodes that have a token at position
+    $t$, and 0 if there are none; the gradient is unbiased. Groups with equal rewards then have nonzero advantages at
+    the last positions.
 
     Args:
-        count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
-            with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools, the
-            two counts are equal.
+        count: The tokens that $t$ counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for
+            episodes with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without
+            tools, the two counts are equal.
         zero_tail: Whether the baseline is 0 at positions that only the longest episode reaches, as in verl, so that the
             advantage is the reward there; otherwise the baseline is the reward and the advantage is 0.
         baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,

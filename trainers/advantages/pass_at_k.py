@@ -28,18 +28,19 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, re
 
 @dataclass(frozen=True)
 class PassAtK(GroupAdvantage):
-    """Best of k rewards, this episode's included, minus the best of the k - 1 other rewards (arXiv 2503.19595).
+    r"""Best of $k$ rewards, this episode's included, minus the best of the $k - 1$ other rewards (arXiv 2503.19595).
 
-    If ``k`` is below the group size, the advantage is the mean over all choices of the k - 1 other episodes, the
-    leave-one-out estimator of PKPO (arXiv 2505.15201).
+    The advantage is $\max(r, b) - b$ with the best reward $b$ of the $k - 1$ other episodes. If ``k`` is below the
+    group size, it is the mean over all choices of these episodes, the leave-one-out estimator of PKPO
+    (arXiv 2505.15201).
 
     Args:
         k: Number of attempts per problem, at least 2; only the best attempt counts. ``None``, or a number above the
             group size, means the group size.
-        baseline: The best of the ``"others"``, or the mean of the best over ``"all"`` choices of k episodes, whether or
-            not they include this one (Pass@k Training, arXiv 2508.10751); k must then be below the group size.
-        normalize: Divide by a deviation: the deviation of the group's rewards (n - 1), as verl does by default; with
-            ``baseline=all``, the deviation of the best rewards over all choices of k, as Pass@k Training does.
+        baseline: The best of the ``"others"``, or the mean of the best over ``"all"`` choices of $k$ episodes, whether
+            or not they include this one (Pass@k Training, arXiv 2508.10751); ``k`` must then be below the group size.
+        normalize: Divide by a deviation: the deviation of the group's rewards (over $n - 1$), as verl does by default;
+            with ``baseline=all``, the deviation of the best rewards over all choices of $k$, as Pass@k Training does.
         eps: Added to that deviation.
     """
 

@@ -15,11 +15,12 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, rewards
 
 @dataclass(frozen=True)
 class PolicyBaseline(GroupAdvantage):
-    """Reward minus the mean reward of the episodes that the policy wrote itself: RL-PLUS (arXiv 2508.00222).
+    r"""Reward minus the mean reward of the episodes that the policy wrote itself: RL-PLUS (arXiv 2508.00222).
 
-    Demonstrations of an expert, which are nearly always correct, would raise the mean of the group and lower the
-    advantages of the policy's own correct answers. In a group without episodes of the policy, the mean covers all
-    episodes. Without demonstrations, the result equals ``group_mean``.
+    The advantage is $r - \frac{1}{\lvert P\rvert} \sum_{i \in P} r_i$, where $P$ is the set of the group's episodes
+    that the policy wrote. Demonstrations of an expert, which are nearly always correct, would raise the mean of the
+    group and lower the advantages of the policy's own correct answers. In a group without episodes of the policy, the
+    mean covers all episodes. Without demonstrations, the result equals ``group_mean``.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:

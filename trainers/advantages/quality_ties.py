@@ -26,7 +26,11 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class QualityTies(Wrapped):
-    """Advantages of the inner estimator ``of``; in all-correct groups, failed calls and bad answer tags lower them.
+    r"""Advantages of the inner estimator ``of``; in all-correct groups, failed calls and bad answer tags lower them.
+
+    The advantage in an all-correct group is $-\text{scale} \frac{p - \text{mean}}{\text{std} + \text{eps}}$, where $p$
+    is the penalty of Resample-on-Correct: the share of failed calls (0.5 without a call), plus a penalty for a missing
+    or repeated answer tag.
 
     Args:
         of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

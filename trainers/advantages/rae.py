@@ -22,11 +22,11 @@ from .base import ADVANTAGES, Advantages, sums_by_task
 
 @dataclass
 class Rae(CheckedOptions, SavedAttributes):
-    """The reward minus a running mean of the rewards of the episode's task: SPIRAL (arXiv 2506.24119).
+    r"""The reward minus a running mean of the rewards of the episode's task: SPIRAL (arXiv 2506.24119).
 
-    The running mean starts at 0. If a step has n episodes of the task, the running mean moves towards their mean reward
-    by 1 - decay^n of the distance. An update after each episode would give the same result, averaged over all orders of
-    the episodes.
+    The advantage is $r - b$ with the running mean $b$, which starts at 0. If a step has $n$ episodes of the task with
+    the mean reward $m$, the new running mean is $\text{decay}^n b + (1 - \text{decay}^n) m$. An update after each
+    episode would give the same result, averaged over all orders of the episodes.
 
     Args:
         decay: Weight of the previous mean when one episode is added.

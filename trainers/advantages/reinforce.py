@@ -18,7 +18,7 @@ from .base import ADVANTAGES, Advantages, moments, rewards
 
 @dataclass(frozen=True)
 class Reinforce(CheckedOptions):
-    """The reward minus a baseline that is equal for all episodes: REINFORCE (Williams 1992).
+    """$r - b$, the reward minus a baseline $b$ that is equal for all episodes: REINFORCE (Williams 1992).
 
     This advantage does not need groups: a group may have a single episode.
 

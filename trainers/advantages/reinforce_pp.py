@@ -25,7 +25,11 @@ from .tokens import normalized, turn_rewards
 
 @dataclass(frozen=True)
 class ReinforcePp(CheckedOptions):
-    """Returns of tokens, normalized over the batch: REINFORCE++ (arXiv 2501.03262).
+    r"""Returns of tokens, normalized over the batch: REINFORCE++ (arXiv 2501.03262).
+
+    The advantage is $\frac{G_t - \text{mean}}{\text{std} + \text{eps}}$ over all policy tokens of the batch, where
+    $G_t$ is the sum of the rewards of the token's turn and of later turns, discounted by $\gamma$ per policy token in
+    between.
 
     Args:
         baseline: ``"none"``, or the mean reward of the ``"group"``, subtracted first, as in REINFORCE++-baseline.

@@ -26,11 +26,14 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class TaskNorm(Wrapped):
-    """Advantages of the inner estimator ``of``, normalized over the tokens of each task: AgentRL (arXiv 2510.04206).
+    r"""Advantages of the inner estimator ``of``, normalized over the tokens of each task: AgentRL (arXiv 2510.04206).
+
+    The advantage is $\frac{A_t - \text{mean}}{\text{std} + \text{eps}}$ over all policy tokens of the batch with the
+    same task, where $A_t$ is the inner advantage.
 
     Args:
         of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        eps: Added to the deviation, which has n - 1 degrees of freedom.
+        eps: Added to the deviation, which has $n - 1$ degrees of freedom.
     """
 
     of_batch: ClassVar[bool] = True

@@ -33,9 +33,9 @@ _COMPLETE = ("answered", "terminated")
 
 @dataclass(frozen=True)
 class TreeValue(GroupAdvantage):
-    """tanh of Q, the value of the token's node in a tree, minus the group's mean value: DeepSearch (arXiv 2509.25454).
+    r"""$\tanh Q - \text{mean value of the group}$, with the value $Q$ of the token's node in a tree (DeepSearch).
 
-    A group whose episodes all have the same value gets zero advantages.
+    The paper is arXiv 2509.25454. A group whose episodes all have the same value gets zero advantages.
 
     Args:
         incomplete: The value of an episode that a budget ended or that has no answer.

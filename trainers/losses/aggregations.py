@@ -21,7 +21,7 @@ from .base import AGGREGATIONS, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class TokenMean(CheckedOptions):
-    """Every token has the same weight: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3).
+    r"""Every token has the same weight: $\frac{1}{\text{tokens}}$ (DAPO, arXiv 2503.14476, section 3.3).
 
     A long episode thus has more weight than a short episode, so that mistakes in long episodes are unlearned too. This
     is the usual choice.
@@ -34,9 +34,9 @@ class TokenMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class SeqMean(CheckedOptions):
-    """Every row has the same weight: the mean over rows of the mean over tokens (GRPO, arXiv 2402.03300, Eq. 3).
+    r"""Every row has the same weight: the mean over rows of the mean over tokens (GRPO, arXiv 2402.03300, Eq. 3).
 
-    A token's weight is 1 / (rows * tokens of the row). Use it for losses of whole rows, such as
+    A token's weight is $\frac{1}{\text{rows} \cdot \text{tokens of the row}}$. Use it for losses of whole rows, such as
     ``ppo_clip:level=sequence``; with token losses it favours short correct answers and long wrong answers.
     """
 
@@ -47,10 +47,10 @@ class SeqMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class PromptMean(CheckedOptions):
-    """Every group has the same weight: the mean over groups of the mean over all tokens of the group.
+    r"""Every group has the same weight: the mean over groups of the mean over all tokens of the group.
 
-    A token's weight is 1 / (groups * tokens of the group), as in SkyRL's ``prompt_mean``. Use it for groups of
-    different sizes, or problems whose episodes differ widely in length.
+    A token's weight is $\frac{1}{\text{groups} \cdot \text{tokens of the group}}$, as in SkyRL's ``prompt_mean``. Use
+    it for groups of different sizes, or problems whose episodes differ widely in length.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
@@ -65,9 +65,10 @@ class PromptMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class ConstLen(CheckedOptions):
-    """Every token has the weight 1 / (rows * length), with a constant length (Dr. GRPO, arXiv 2503.20783, section 3.2).
+    r"""Every token has the weight $\frac{1}{\text{rows} \cdot \text{length}}$ with a constant length (Dr. GRPO).
 
-    With ``length=1`` the loss is the mean over rows of the sum over each row's tokens, as in LUSPO and GVPO.
+    The formula is from section 3.2 of arXiv 2503.20783. With ``length=1`` the loss is the mean over rows of the sum
+    over each row's tokens, as in LUSPO and GVPO.
 
     Args:
         length: The constant, in tokens; usually the budget of an episode.

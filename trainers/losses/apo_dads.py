@@ -15,13 +15,13 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class ApoDads(CheckedOptions):
-    """coef times the KL estimate k3, weighted by difficulty where A > 0: APO's DADS (arXiv 2506.21655).
+    r"""``coef`` times the KL estimate $k_3$, weighted by difficulty where $A > 0$: APO's DADS (arXiv 2506.21655).
 
-    If d is the share of wrong episodes in the group, the weight is 1 - exp(-e (1 - d)) for A > 0, where e is Euler's
-    number: 0.907 for d = 1/8, 0.743 for 1/2, 0.288 for 7/8. The weight is 1 for A <= 0, and for groups that are all
-    correct or all wrong. Correct answers to hard problems may thus move away from the reference model, while wrong
-    answers stay close to it. Needs the column ``accuracy``, which every row of a run has. Use it with the advantage
-    ``apo_stcr``.
+    If $d$ is the share of wrong episodes in the group, the weight is $1 - \exp(-e (1 - d))$ for $A > 0$, where $e$ is
+    Euler's number: 0.907 for $d = 1/8$, 0.743 for 1/2, 0.288 for 7/8. The weight is 1 for $A \le 0$, and for groups
+    that are all correct or all wrong. Correct answers to hard problems may thus move away from the reference model,
+    while wrong answers stay close to it. Needs the column ``accuracy``, which every row of a run has. Use it with the
+    advantage ``apo_stcr``.
 
     Args:
         coef: Weight in the loss, as in ``kl``.

@@ -15,15 +15,16 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class Carft(CheckedOptions):
-    """coef times InfoNCE of the embeddings of a group's answers (CARFT, arXiv 2508.15868).
+    r"""``coef`` times InfoNCE of the embeddings of a group's answers (CARFT, arXiv 2508.15868).
 
-    Let s(a, b) be the cosine similarity of the embeddings of two answers, divided by ``temperature``. For a correct
-    answer a, the loss is the mean over its positives p of -log(e^s(a, p) / (e^s(a, p) + sum over wrong answers w of
-    e^s(a, w))). For other rows, and in groups without positives, the loss is 0. The positives are the group's expert
-    answers (annotated chains of thought) or, if there are none, the other correct answers. An embedding is the mean of
-    the last layer over the policy's tokens; the embeddings of p and w are computed with the weights that sampled them,
-    without a gradient. Add the term to a policy gradient with a small weight. The defaults are the authors'; their
-    projection head, masks and upper limit of s are omitted.
+    Let $s(a, b)$ be the cosine similarity of the embeddings of two answers, divided by ``temperature``. For a correct
+    answer $a$, the loss is the mean over its positives $p$ of
+    $-\log \frac{e^{s(a, p)}}{e^{s(a, p)} + \sum_w e^{s(a, w)}}$, where $w$ is every wrong answer. For other rows, and
+    in groups without positives, the loss is 0. The positives are the group's expert answers (annotated chains of
+    thought) or, if there are none, the other correct answers. An embedding is the mean of the last layer over the
+    policy's tokens; the embeddings of $p$ and $w$ are computed with the weights that sampled them, without a gradient.
+    Add the term to a policy gradient with a small weight. The defaults are the authors'; their projection head, masks
+    and upper limit of $s$ are omitted.
 
     Args:
         coef: Weight in the loss.

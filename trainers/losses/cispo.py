@@ -12,17 +12,18 @@ from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class Cispo(Anchored, CheckedOptions):
-    """-sg(clip(ratio, 1 - low, 1 + high)) A log pi: CISPO (MiniMax-M1, arXiv 2506.13585, equations 4 and 5).
+    r"""$-\operatorname{sg}(\operatorname{clip}(\text{ratio}, 1 - \text{low}, 1 + \text{high})) A \log \pi$: CISPO.
 
-    sg is the stop-gradient. Clipping the surrogate drops the gradient of rare tokens, whose probability changes most in
-    the first update on them. This term bounds the weight of rare tokens and keeps their gradient; it suits many updates
-    per rollout. The paper has no lower bound and tunes the upper bound. Implementations write the bounds in three ways:
-    TRL caps the ratio itself (its ``epsilon_high``, 5 in ScaleRL, arXiv 2510.13786, is ``high=4``), verl clips it to
-    the range from 0.8 to 1.2 (``low=0.2,high=0.2``), SkyRL uses ``low=1,high=4``.
+    The term is from MiniMax-M1 (arXiv 2506.13585, equations 4 and 5); $\operatorname{sg}$ is the stop-gradient.
+    Clipping the surrogate drops the gradient of rare tokens, whose probability changes most in the first update on
+    them. This term bounds the weight of rare tokens and keeps their gradient; it suits many updates per rollout. The
+    paper has no lower bound and tunes the upper bound. Implementations write the bounds in three ways: TRL caps the
+    ratio itself (its ``epsilon_high``, 5 in ScaleRL, arXiv 2510.13786, is ``high=4``), verl clips it to the range from
+    0.8 to 1.2 (``low=0.2,high=0.2``), SkyRL uses ``low=1,high=4``.
 
     Args:
-        low: The weight is at least 1 - low; ``None`` sets no lower bound.
-        high: The weight is at most 1 + high.
+        low: The weight is at least $1 - \text{low}$; ``None`` sets no lower bound.
+        high: The weight is at most $1 + \text{high}$.
         anchor: Denominator of the ratio. With ``"sampled"``, the engine's probability, the separate correction for
             engine-trainer mismatch is not applied.
     """

@@ -26,13 +26,14 @@ _COLUMN = "clip_cov"
 
 @dataclass(frozen=True)
 class ClipCov(CheckedOptions):
-    """ppo_clip on all tokens except a random choice of tokens with a high covariance: Clip-Cov (arXiv 2505.22617).
+    r"""``ppo_clip`` on all tokens except a random choice of tokens with a high covariance: Clip-Cov (arXiv 2505.22617).
 
-    The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
-    contribute most of the decrease. Candidates are the tokens whose own product (log pi - mean)(A - mean) is between
-    ``least`` and ``most``. A random selection of the candidates is excluded from training; its size is ``share`` of all
-    tokens, at least one. Tokens that the surrogate clips are never selected. This exclusion prevents entropy collapse
-    in long runs. The selection is the same on any number of processes.
+    The entropy decreases with the covariance of $\log \pi$ and $A$ over the tokens of the optimizer batch, and a few
+    tokens contribute most of the decrease. Candidates are the tokens whose own product
+    $(\log \pi - \text{mean}) (A - \text{mean})$ is between ``least`` and ``most``. A random selection of the candidates
+    is excluded from training; its size is ``share`` of all tokens, at least one. Tokens that the surrogate clips are
+    never selected. This exclusion prevents entropy collapse in long runs. The selection is the same on any number of
+    processes.
 
     Args:
         share: Share of all tokens to exclude.

@@ -17,7 +17,7 @@ from .tokens import RatioLevel, Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class NoCorrection(CheckedOptions):
-    """No correction: assumes that the engine's probabilities equal the trainer's."""
+    """$w = 1$, no correction: assumes that the engine's probabilities equal the trainer's."""
 
     needs: ClassVar[frozenset[LossInput]] = frozenset()
 
@@ -28,9 +28,10 @@ class NoCorrection(CheckedOptions):
 
 @dataclass(frozen=True)
 class Truncate(CheckedOptions):
-    """min(ratio, cap): truncated importance sampling (TIS; Ionides 2008; https://fengyao.notion.site/off-policy-rl).
+    r"""$\min(\text{ratio}, \text{cap})$: truncated importance sampling (TIS; Ionides 2008).
 
-    The ratio is the trainer's probability divided by the engine's.
+    Its use for engines is described at https://fengyao.notion.site/off-policy-rl. The ratio is the trainer's
+    probability divided by the engine's.
 
     Args:
         level: Whether a ratio belongs to a token, a turn or a sequence. Products over many tokens vary widely, so with
@@ -50,7 +51,7 @@ class Truncate(CheckedOptions):
 
 @dataclass(frozen=True)
 class Mask(CheckedOptions):
-    """The ratio if it is in [low, high], else 0: IcePop (Ring-1T, arXiv 2510.18855).
+    r"""The ratio where $\text{low} \le \text{ratio} \le \text{high}$, else 0: IcePop (Ring-1T, arXiv 2510.18855).
 
     The ratio is the trainer's probability divided by the engine's.
 
@@ -74,10 +75,10 @@ class Mask(CheckedOptions):
 
 @dataclass(frozen=True)
 class Geometric(CheckedOptions):
-    """The geometric mean of the token ratios of a turn or a sequence, between narrow bounds.
+    r"""The geometric mean of the token ratios of a turn or a sequence, between narrow bounds.
 
-    The ratio is the trainer's probability divided by the engine's. Unlike a product, the mean needs no bounds that
-    depend on the length. The default bounds are SkyRL's.
+    The mean is $\exp(\text{mean of the log-ratios})$, where a ratio is the trainer's probability divided by the
+    engine's. Unlike a product, it needs no bounds that depend on the length. The default bounds are SkyRL's.
 
     Args:
         level: Whether the mean is over a turn or a sequence.

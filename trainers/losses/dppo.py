@@ -18,14 +18,15 @@ _BOUNDS = {"tv": 0.15, "kl": 0.05}
 
 @dataclass(frozen=True)
 class Dppo(Anchored, CheckedOptions):
-    """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879).
+    r"""$-\operatorname{sg}(\min(\text{ratio}, \text{cap})) A \log \pi$ on tokens whose divergence is small: DPPO.
 
-    sg is the stop-gradient. The divergence compares two outcomes: the drawn token, and any other token. The divergence
-    is the total variation |pi - mu|, or the Kullback-Leibler divergence KL(mu, pi). A token is dropped if its
-    divergence is above the bound and an update would increase it: pi > mu and A > 0, or pi < mu and A < 0. A bound on
-    the ratio excludes rare tokens early, since their ratio grows quickly, and allows large changes of frequent tokens;
-    a bound on the divergence has neither effect. mu is the engine's probability, so the separate correction for
-    engine-trainer mismatch is not applied.
+    The paper is arXiv 2602.04879; $\operatorname{sg}$ is the stop-gradient. The divergence compares two outcomes: the
+    drawn token, and any other token. The divergence is the total variation $\lvert\pi - \mu\rvert$, or the
+    Kullback-Leibler divergence $\operatorname{KL}(\mu, \pi)$. A token is dropped if its divergence is above the bound
+    and an update would increase it: $\pi > \mu$ and $A > 0$, or $\pi < \mu$ and $A < 0$. A bound on the ratio excludes
+    rare tokens early, since their ratio grows quickly, and allows large changes of frequent tokens; a bound on the
+    divergence has neither effect. $\mu$ is the engine's probability, so the separate correction for engine-trainer
+    mismatch is not applied.
 
     The defaults are the authors' bounds, 0.15 (tv) and 0.05 (kl); SkyRL and prime-rl (its default loss) use 0.2 (tv).
     verl uses ``anchor=old`` and, by default, a cap of 3 (its option ``clip_ratio_c``).
@@ -36,7 +37,7 @@ class Dppo(Anchored, CheckedOptions):
         high: Bound for positive advantages; ``None`` for the authors' bound.
         cap: Maximum weight of a token.
         either: Drop a token above its bound independently of the advantage: prime-rl's ``ipo``, with bounds of 0.1.
-        anchor: The probabilities used as mu.
+        anchor: The probabilities used as $\mu$.
     """
 
     divergence: Literal["tv", "kl"] = "tv"

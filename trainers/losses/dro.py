@@ -13,13 +13,13 @@ from .tokens import RatioAnchor, Tensor, Tokens
 
 @dataclass(frozen=True)
 class Dro(Anchored, CheckedOptions):
-    """-(A log pi - beta / 2 (log ratio)^2): DRO (arXiv 2405.19107).
+    r"""$-(A \log \pi - \frac{\beta}{2} (\log \text{ratio})^2)$: DRO (arXiv 2405.19107).
 
     The square pulls every token back to its probability at sampling time, more strongly the further the probability has
     moved, so rows can be trained on many times without choosing a bound. The term also acts on rows with advantage
-    zero, so such rows are not skipped, and no correction is applied. In the paper, the denominator of the ratio is
-    a reference model's probability, and A is the reward minus a learned value function. In Tinker, the denominator is
-    the engine's probability, in verl the trainer's probability at sampling time (``anchor=old``); in both, A is the
+    zero, so such rows are not skipped, and no correction is applied. In the paper, the denominator of the ratio is a
+    reference model's probability, and $A$ is the reward minus a learned value function. In Tinker, the denominator is
+    the engine's probability, in verl the trainer's probability at sampling time (``anchor=old``); in both, $A$ is the
     advantage.
 
     Args:

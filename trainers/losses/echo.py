@@ -13,7 +13,7 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class Echo(CheckedOptions):
-    """-coef log pi on tool tokens: a world model in addition to the policy gradient (ECHO, arXiv 2605.24517).
+    r"""$-\text{coef} \log \pi$ on tool tokens: a world model, added to the policy gradient (ECHO, arXiv 2605.24517).
 
     The term learns from every rollout, including wrong ones, without an extra pass. The aggregation averages the term
     over the environment's tokens: with ``token_mean``, the result is the mean cross-entropy of the observations, as in

@@ -15,7 +15,7 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class Entropy(CheckedOptions):
-    """-coef times the entropy of the distribution at each token (A3C, arXiv 1602.01783, section 4).
+    r"""$-\text{coef} \, H$, with the entropy $H$ of the distribution at each token (A3C, arXiv 1602.01783, section 4).
 
     Args:
         coef: Weight in the loss; a negative value lowers the entropy.
@@ -39,9 +39,10 @@ class Entropy(CheckedOptions):
 class AdaptiveEntropy(CheckedOptions):
     """An entropy bonus that acts only while the entropy is at most a target: Skywork-OR1 (arXiv 2505.22312).
 
-    After a step in which the mean entropy of all policy tokens was below the target, the coefficient increases by
-    ``delta``; if the entropy was above the target, the coefficient decreases by ``delta``. A step uses the entropy of
-    the previous step, so the first step has no bonus.
+    The loss of a token is $-c H$ with the coefficient $c$ and the entropy $H$ of its distribution. After a step in
+    which the mean entropy of all policy tokens was below the target, the coefficient increases by ``delta``; if the
+    entropy was above the target, the coefficient decreases by ``delta``. A step uses the entropy of the previous step,
+    so the first step has no bonus.
 
     Args:
         target: Target entropy, in nats.

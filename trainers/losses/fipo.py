@@ -17,19 +17,20 @@ from .tokens import Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class Fipo(CheckedOptions):
-    """ppo_clip times sg(clip(exp(sum over k >= t of gamma^(k - t) log ratio_k), 1 - below, 1 + above)): FIPO.
+    r"""``ppo_clip`` times $\operatorname{sg}(\operatorname{clip}(\exp F_t, 1 - \text{below}, 1 + \text{above}))$: FIPO.
 
-    arXiv 2603.19835; sg is the stop-gradient. A token has a larger weight if the tokens after it have become more
-    probable since the rollout, and a smaller weight if they have become less probable. The term thus assigns credit
-    within a row without a value model. The decay is gamma = 2^(-1 / half_life). The sum is over the policy's tokens of
-    the row, without tokens whose ratio is above ``dual``; the distance k - t counts policy tokens. If the advantage is
+    The exponent is $F_t = \sum_{k \ge t} \gamma^{k - t} \log \text{ratio}_k$ (arXiv 2603.19835); $\operatorname{sg}$ is
+    the stop-gradient. A token has a larger weight if the tokens after it have become more probable since the rollout,
+    and a smaller weight if they have become less probable. The term thus assigns credit within a row without a value
+    model. The decay is $\gamma = 2^{-1 / h}$ with the half-life $h$. The sum is over the policy's tokens of the row,
+    without tokens whose ratio is above ``dual``; the distance $k - t$ counts policy tokens. If the advantage is
     negative and the ratio above ``safety``, the weight is clipped to the range from 0.8 to 1. In the first update on a
     rollout, all weights are 1. ms-swift uses ``below=0`` unless ``fipo_clip_high_only`` is false.
 
     Args:
         half_life: Distance in tokens at which a token's weight in the sum is halved.
-        below: The weight is at least 1 - below.
-        above: The weight is at most 1 + above.
+        below: The weight is at least $1 - \text{below}$.
+        above: The weight is at most $1 + \text{above}$.
         safety: Ratio above which the weight of a token with a negative advantage is at most 1; ``None`` for no limit.
         low: See ``ppo_clip``.
         high: See ``ppo_clip``.

@@ -13,17 +13,17 @@ from .tokens import Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class Gmpo(CheckedOptions):
-    """-A exp(mean of the clipped log-ratios): GMPO (arXiv 2507.20673).
+    r"""$-A \exp(\text{mean of the clipped log-ratios})$: GMPO (arXiv 2507.20673).
 
     A log-ratio is clipped at ``high`` from above if the advantage is positive, and at ``-low`` from below otherwise,
     and then averaged over the row. A few tokens with extreme ratios therefore neither dominate the objective, as in
     PPO's arithmetic mean, nor exclude the whole row, as with ``ppo_clip:level=sequence``. The bounds apply to the
-    logarithm: the default keeps a ratio in (e^-0.4, e^0.4), as in the paper. Clipped tokens have no gradient. With the
-    aggregation ``seq_mean``, the loss is the paper's objective.
+    logarithm: the default keeps a ratio between $e^{-0.4}$ and $e^{0.4}$, as in the paper. Clipped tokens have no
+    gradient. With the aggregation ``seq_mean``, the loss is the paper's objective.
 
     Args:
-        low: The log-ratio is at least -low if the advantage is negative; ``None`` does not clip.
-        high: The log-ratio is at most high if the advantage is positive; ``None`` does not clip.
+        low: The log-ratio is at least $-\text{low}$ if the advantage is negative; ``None`` does not clip.
+        high: The log-ratio is at most ``high`` if the advantage is positive; ``None`` does not clip.
         level: Whether the mean is over a turn or a row; the paper uses ``sequence``.
     """
 

@@ -20,14 +20,15 @@ _DISTANCE, _SLOPE, _SHARE = "gvpo/distance", "gvpo/slope", "gvpo/share"
 
 @dataclass(frozen=True)
 class Gvpo(CheckedOptions):
-    """((R - mean R) - A)^2 / (2 (n - 1)) of a row, with R = beta log(pi / pi_old) of the row: GVPO (arXiv 2504.19599).
+    r"""$\frac{((R - \text{mean}) - A)^2}{2 (n - 1)}$ of a row, with $R = \beta (\log \pi - \log \pi_\text{old})$: GVPO.
 
-    R is the reward implied by the policy's change; its mean is over the n rows of the group, and A is the reward minus
-    the group's mean (``group_mean``). For any sampling policy, the loss has the same unique optimum as reward
-    maximization with a KL constraint. In the first update on a rollout, the gradient is beta / (n - 1) times the
-    gradient of ``reinforce``. The term also acts on rows with advantage zero, so such rows are not skipped, and no
-    correction is applied. The loss of a row is divided among its tokens: with the aggregation ``const_len:length=1``,
-    the total is the mean over rows. If each token has an advantage, A is their mean.
+    $R$ is the reward implied by the policy's change (arXiv 2504.19599), summed over the row; its mean is over the $n$
+    rows of the group, and $A$ is the reward minus the group's mean (``group_mean``). For any sampling policy, the loss
+    has the same unique optimum as reward maximization with a KL constraint. In the first update on a rollout, the
+    gradient is $\frac{\beta}{n - 1}$ times the gradient of ``reinforce``. The term also acts on rows with advantage
+    zero, so such rows are not skipped, and no correction is applied. The loss of a row is divided among its tokens:
+    with the aggregation ``const_len:length=1``, the total is the mean over rows. If each token has an advantage, $A$ is
+    their mean.
 
     Args:
         beta: Weight of the KL constraint, which scales the rewards.

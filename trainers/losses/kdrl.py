@@ -15,17 +15,18 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class Kdrl(CheckedOptions):
-    """coef times k2 of KL(policy, teacher) at the tokens of wrong answers, added to a policy gradient (KDRL).
+    r"""``coef`` times $k_2$ of $\operatorname{KL}(\text{policy}, \text{teacher})$ at tokens of wrong answers (KDRL).
 
-    With d = log pi - log pi_teacher: k2 = d^2 / 2. On tokens sampled from the policy, the expected gradient of k2
-    equals the gradient of the divergence; the expected gradient of k3 does not (arXiv 2506.02208, section 3). Only
-    wrong answers are pulled towards the teacher (the paper's reward-guided masking), since correct answers are already
-    rewarded. The hook ``kl_schedule`` with ``term=kdrl`` lowers the coefficient from 5e-3 by 5e-5 per step to 1e-3.
-    Needs ``model.teacher`` and the column ``correct``, which every row of a run has.
+    The term is added to a policy gradient. With $d = \log \pi - \log \pi_\text{teacher}$, $k_2 = \frac{d^2}{2}$. On
+    tokens sampled from the policy, the expected gradient of $k_2$ equals the gradient of the divergence; the expected
+    gradient of $k_3$ does not (arXiv 2506.02208, section 3). Only wrong answers are pulled towards the teacher (the
+    paper's reward-guided masking), since correct answers are already rewarded. The hook ``kl_schedule`` with
+    ``term=kdrl`` lowers the coefficient from 5e-3 by 5e-5 per step to 1e-3. Needs ``model.teacher`` and the column
+    ``correct``, which every row of a run has.
 
     Args:
         coef: Weight in the loss; the paper starts with 5e-3.
-        estimator: See ``kl``; the paper compares k2 with k3 and uses k2.
+        estimator: See ``kl``; the paper compares $k_2$ with $k_3$ and uses $k_2$.
         on: The answers to distil: only ``"wrong"`` answers, or ``"all"`` answers.
     """
 

@@ -18,22 +18,23 @@ Estimator = Literal["k1", "k2", "k3", "k3+", "unbiased", "episode"]
 
 @dataclass(frozen=True)
 class Kl(CheckedOptions):
-    """coef times an estimate of KL(policy, reference) at each token (Schulman, "Approximating KL divergence", 2020).
+    r"""``coef`` times an estimate of $\operatorname{KL}(\text{policy}, \text{reference})$ at a token (Schulman 2020).
 
-    With d = log pi - log pi_ref: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. On tokens sampled from the policy, the
-    expected gradient of k2 is the gradient of the divergence. The expected gradient of k1 is zero, and the expected
-    gradient of k3 is the gradient of KL(reference, policy) (arXiv 2512.21852). The estimates are divergences of single
-    tokens: the effect of a token on the later tokens of its row does not count, except with ``"episode"``.
+    The estimates of "Approximating KL divergence" are $k_1 = d$, $k_2 = \frac{d^2}{2}$ and $k_3 = \exp(-d) - 1 + d$
+    with $d = \log \pi - \log \pi_\text{ref}$. On tokens sampled from the policy, the expected gradient of $k_2$ is the
+    gradient of the divergence. The expected gradient of $k_1$ is zero, and the expected gradient of $k_3$ is the
+    gradient of $\operatorname{KL}(\text{reference}, \text{policy})$ (arXiv 2512.21852). The estimates are divergences
+    of single tokens: the effect of a token on the later tokens of its row does not count, except with ``"episode"``.
 
     Args:
         coef: Weight in the loss.
-        estimator: ``"k1"``, ``"k2"`` and ``"k3"`` are defined above. ``"k3+"`` has the value of k3 and the gradient of
-            k2 (verl). ``"unbiased"`` is k3 times the ratio pi / pi_old; its expected gradient is the
-            gradient of the divergence (DeepSeek-V3.2, arXiv 2512.02556). ``"episode"`` has the value of k1, and the
-            gradient of each log-probability is the sum of d over this token and the policy's later tokens of the row.
-            On episodes sampled from the policy, and without division by lengths, the expected gradient is that of the
-            divergence between whole episodes, KL(policy, reference) (Tang and Munos, arXiv 2506.09477). Its variance
-            grows with the length.
+        estimator: ``"k1"``, ``"k2"`` and ``"k3"`` are defined above. ``"k3+"`` has the value of $k_3$ and the gradient
+            of $k_2$ (verl). ``"unbiased"`` is $k_3$ times the ratio $\frac{\pi}{\pi_\text{old}}$; its expected gradient
+            is the gradient of the divergence (DeepSeek-V3.2, arXiv 2512.02556). ``"episode"`` has the value of $k_1$,
+            and the gradient of each log-probability is the sum of $d$ over this token and the policy's later tokens of
+            the row. On episodes sampled from the policy, and without division by lengths, the expected gradient is that
+            of the divergence between whole episodes, $\operatorname{KL}(\text{policy}, \text{reference})$ (Tang and
+            Munos, arXiv 2506.09477). Its variance grows with the length.
     """
 
     coef: float = option(1e-3, least=0)

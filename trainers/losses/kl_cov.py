@@ -21,13 +21,13 @@ _COLUMN = "kl_cov"
 
 @dataclass(frozen=True)
 class KlCov(CheckedOptions):
-    """coef |log pi - log pi_old| on the tokens with the highest covariance: KL-Cov (arXiv 2505.22617).
+    r"""$\text{coef} \lvert\log \pi - \log \pi_\text{old}\rvert$ on the tokens with the highest covariance: KL-Cov.
 
-    The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
-    contribute most of the decrease. The penalty applies to a ``share`` of all tokens (at least one): those with the
-    largest product (log pi - mean)(A - mean). The paper adds the penalty to an unclipped surrogate,
-    ``ppo_clip:low=none,high=none``. The penalty is 0 in the first update on a rollout. verl's configuration sets
-    ``coef`` to 0.1, SkyRL's sets ``share`` to 0.2.
+    The entropy decreases with the covariance of $\log \pi$ and $A$ over the tokens of the optimizer batch, and a few
+    tokens contribute most of the decrease. The penalty applies to a ``share`` of all tokens (at least one): those with
+    the largest product $(\log \pi - \text{mean}) (A - \text{mean})$. The paper (arXiv 2505.22617) adds the penalty to
+    an unclipped surrogate, ``ppo_clip:low=none,high=none``. The penalty is 0 in the first update on a rollout. verl's
+    configuration sets ``coef`` to 0.1, SkyRL's sets ``share`` to 0.2.
 
     Args:
         share: Share of all tokens to penalize.

@@ -20,18 +20,18 @@ _COLUMN = "m2po"
 
 @dataclass(frozen=True)
 class M2po(Anchored, CheckedOptions):
-    """-ratio A, without the tokens with the largest log-ratios: M2PO (arXiv 2510.01161).
+    r"""$-\text{ratio} \, A$, without the tokens with the largest log-ratios: M2PO (arXiv 2510.01161).
 
-    The tokens of the optimizer batch with the largest (log ratio)^2 are excluded one by one (tokens of equal value
-    together), until the mean of (log ratio)^2 over the other tokens is below ``threshold``. Only outliers are
-    excluded, and none while the batch is close to the policy; clipping would drop many informative tokens. Use the term
-    for rows that are many updates old. The denominator of the ratio is the sampling probability, so the separate
-    correction for engine-trainer mismatch is not applied. AReaL counts all tokens, as in the paper's formula; the
-    authors' code only counts tokens that clipping could act on (``of=harmful``).
+    The tokens of the optimizer batch with the largest $(\log \text{ratio})^2$ are excluded one by one (tokens of equal
+    value together), until the mean of $(\log \text{ratio})^2$ over the other tokens is below ``threshold``. Only
+    outliers are excluded, and none while the batch is close to the policy; clipping would drop many informative tokens.
+    Use the term for rows that are many updates old. The denominator of the ratio is the sampling probability, so the
+    separate correction for engine-trainer mismatch is not applied. AReaL counts all tokens, as in the paper's formula;
+    the authors' code only counts tokens that clipping could act on (``of=harmful``).
 
     Args:
         threshold: Upper bound of the mean.
-        of: ``"all"`` tokens, or ``"harmful"`` tokens: A > 0 with a ratio above 1, or A < 0 with a ratio below 1.
+        of: ``"all"`` tokens, or ``"harmful"`` tokens: $A > 0$ with a ratio above 1, or $A < 0$ with a ratio below 1.
         anchor: Denominator of the ratio.
     """
 

@@ -15,15 +15,16 @@ from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class Opd(CheckedOptions):
-    """-coef sg(log pi_teacher - log pi) ratio: the reverse KL as an advantage of each token (arXiv 2306.08543).
+    r"""$-\text{coef} \operatorname{sg}(\log \pi_\text{teacher} - \log \pi) \, \text{ratio}$: the reverse KL.
 
-    sg is the stop-gradient. On tokens sampled from the policy, the expected gradient is the gradient of KL(policy,
-    teacher). The term does not use the reward, so every episode is trained on, also in groups with equal rewards.
-    MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649) distil on the student's own texts; Tinker's on-policy
-    distillation and prime-rl's ``opd`` use the reverse KL as the advantage, as here. A policy that is its own teacher,
-    given the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with ``model.teacher_prompt``. Needs
-    ``model.teacher``. Not covered: divergences over the whole vocabulary (GKD's generalized Jensen-Shannon), which need
-    the teacher's whole distribution.
+    The reverse KL of each token, without a gradient ($\operatorname{sg}$), acts as its advantage (arXiv 2306.08543). On
+    tokens sampled from the policy, the expected gradient is the gradient of
+    $\operatorname{KL}(\text{policy}, \text{teacher})$. The term does not use the reward, so every episode is trained
+    on, also in groups with equal rewards. MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649) distil on the student's
+    own texts; Tinker's on-policy distillation and prime-rl's ``opd`` use the reverse KL as the advantage, as here. A
+    policy that is its own teacher, given the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with
+    ``model.teacher_prompt``. Needs ``model.teacher``. Not covered: divergences over the whole vocabulary (GKD's
+    generalized Jensen-Shannon), which need the teacher's whole distribution.
 
     Args:
         coef: Weight in the loss.
@@ -32,7 +33,8 @@ class Opd(CheckedOptions):
             (arXiv 2601.18734).
         drop_below: Maximum decrease of a token's probability since sampling; tokens with a larger decrease are
             excluded. prime-rl uses 0.2. ``None`` excludes none.
-        square: Weight of (log ratio)^2, which keeps the policy close to the sampling policy; prime-rl uses 1e-3.
+        square: Weight of $(\log \text{ratio})^2$, which keeps the policy close to the sampling policy; prime-rl uses
+            1e-3.
         anchor: Whether the ratio uses the trainer's probabilities at sampling time, ``"old"``, or the engine's,
             ``"sampled"``.
     """

@@ -17,17 +17,18 @@ from .tokens import RatioAnchor, Tensor, Tokens
 
 @dataclass(frozen=True)
 class OffPolicySequenceMask(CheckedOptions):
-    """0 where A < 0 and the row's mean of log mu - log pi is above delta, else 1: OPSM (arXiv 2512.02556, equation 9).
+    r"""0 where $A < 0$ and the row's mean of $\log \mu - \log \pi$ is above ``delta``, else 1: OPSM.
 
-    The mean estimates the divergence of the policy from the sampling policy, due to updates or to engine-trainer
-    mismatch. A mistake that the policy would hardly repeat is excluded: the policy learns nothing from it, and lowering
-    its probability further destabilizes training. Correct answers are always trained on. Use the correction for rows
-    that are trained on several times. The paper does not state delta: 0.5 is the example in TRL's documentation, and
-    slime uses 1e-4 against the trainer's own probabilities (``anchor=old``).
+    The formula is equation 9 of arXiv 2512.02556. The mean estimates the divergence of the policy from the sampling
+    policy, due to updates or to engine-trainer mismatch. A mistake that the policy would hardly repeat is excluded: the
+    policy learns nothing from it, and lowering its probability further destabilizes training. Correct answers are
+    always trained on. Use the correction for rows that are trained on several times. The paper does not state
+    ``delta``: 0.5 is the example in TRL's documentation, and slime uses 1e-4 against the trainer's own probabilities
+    (``anchor=old``).
 
     Args:
         delta: Largest mean at which a row is kept, in nats per token.
-        anchor: The probabilities used as mu.
+        anchor: The probabilities used as $\mu$.
         level: Whether the mean is over a turn or a row; the paper uses ``sequence``.
         then: A second correction; its weights multiply the mask: ``truncate``, ``(mask:low=0.3,level=turn)``.
     """

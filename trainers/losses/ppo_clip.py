@@ -13,19 +13,20 @@ from .tokens import RatioAnchor, RatioLevel, Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class PpoClip(Anchored, CheckedOptions):
-    """-min(ratio A, clip(ratio, 1 - low, 1 + high) A): PPO (arXiv 1707.06347, equation 7).
+    r"""$-\min(\text{ratio} \, A, \operatorname{clip}(\text{ratio}, 1 - \text{low}, 1 + \text{high}) \, A)$: PPO.
 
-    With ``level=sequence``, the ratio is GSPO's, exp(mean of the log-ratios) (arXiv 2507.18071); its bounds must be set
-    to about 3e-4 and 4e-4. The ratio of a turn is computed in the same way over the turn.
+    The formula is equation 7 of arXiv 1707.06347. With ``level=sequence``, the ratio is GSPO's,
+    $\exp(\text{mean of the log-ratios})$ (arXiv 2507.18071); its bounds must be set to about 3e-4 and 4e-4. The ratio
+    of a turn is computed in the same way over the turn.
 
     Args:
-        low: A ratio is clipped from below at 1 - low if the advantage is negative; ``None`` does not clip.
-        high: A ratio is clipped from above at 1 + high if the advantage is positive; ``None`` does not clip. The
-            default is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
+        low: A ratio is clipped from below at $1 - \text{low}$ if the advantage is negative; ``None`` does not clip.
+        high: A ratio is clipped from above at $1 + \text{high}$ if the advantage is positive; ``None`` does not clip.
+            The default is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
         two_sided: Maximum ratio for either sign of the advantage (INTELLECT-2, arXiv 2505.07291); TRL's ``delta``.
             ``None`` sets no maximum.
-        dual: If the advantage A is negative, the loss of the token is at most ``dual`` times |A| (dual clip,
-            arXiv 1912.09729, with 3); ``None`` sets no maximum.
+        dual: If the advantage $A$ is negative, the loss of the token is at most ``dual`` times $\lvert A\rvert$ (dual
+            clip, arXiv 1912.09729, with 3); ``None`` sets no maximum.
         level: Whether a ratio belongs to a token, a turn or a sequence.
         token_gradient: Give the ratio of a turn or a sequence the gradient of the token's own log-probability:
             GSPO-token (arXiv 2507.18071, section 4.3), for token-level advantages; verl's form of GSPO. With one

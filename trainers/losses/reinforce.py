@@ -13,7 +13,7 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class ReinforceLoss(CheckedOptions):
-    """-A log pi: REINFORCE (Williams 1992). The term has no ratio, so use it with one update per rollout."""
+    r"""$-A \log \pi$: REINFORCE (Williams 1992). The term has no ratio, so use it with one update per rollout."""
 
     needs: ClassVar[frozenset[LossInput]] = frozenset()
     policy_gradient: ClassVar[bool] = True

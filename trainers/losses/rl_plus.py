@@ -14,14 +14,15 @@ from .tokens import LARGEST_LOG, Tensor, Tokens
 
 @dataclass(frozen=True)
 class RlPlus(CheckedOptions):
-    """ppo_clip on the policy's own rows; -r (1 - sg pi)^gamma A on external rows, without a clip (RL-PLUS).
+    r"""``ppo_clip`` on own rows; $-r (1 - \operatorname{sg} \pi)^\gamma A$ on external rows, without a clip (RL-PLUS).
 
-    r = 2 pi / (pi_external + pi_old), with pi_external = (pi_old + 1) / 2, because the probability of the solution
-    under its author's distribution is unknown (arXiv 2508.00222, section 3.1; 1 is the released code's value for the
-    uniform distribution in the paper). For pi = pi_old, r is .3077 at pi = .1, .8 at pi = .5 and 1 at pi = 1; for pi =
-    .5 and pi_old = .1, r is 1.5385; r is at most 4. The paper's exploration factor is (1 - pi)^gamma: tokens that are
-    improbable for the policy count most. External rows are those with the column ``off_policy``, such as the rows of
-    the rollout ``external``. Use it with the advantage ``policy_baseline``.
+    $r = \frac{2 \pi}{\pi_\text{external} + \pi_\text{old}}$, with $\pi_\text{external} = \frac{\pi_\text{old} + 1}{2}$,
+    because the probability of the solution under its author's distribution is unknown (arXiv 2508.00222, section 3.1; 1
+    is the released code's value for the uniform distribution in the paper). For $\pi = \pi_\text{old}$, $r$ is .3077 at
+    $\pi = .1$, .8 at $\pi = .5$ and 1 at $\pi = 1$; for $\pi = .5$ and $\pi_\text{old} = .1$, $r$ is 1.5385; $r$ is at
+    most 4. The paper's exploration factor is $(1 - \pi)^\gamma$: tokens that are improbable for the policy count most.
+    Own rows are those that the policy sampled; external rows are those with the column ``off_policy``, such as the rows
+    of the rollout ``external``. Use it with the advantage ``policy_baseline``.
 
     Args:
         gamma: Exponent of the exploration factor; the released code uses 0.5, and 0 disables it.

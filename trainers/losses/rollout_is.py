@@ -13,16 +13,17 @@ from .tokens import Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class RolloutIs(CheckedOptions):
-    """-sg(ratio) A log pi where 1 - low < ratio < 1 + high, else 0: GLM-5 (arXiv 2602.15763).
+    r"""$-\operatorname{sg}(\text{ratio}) A \log \pi$ where $1 - \text{low} < \text{ratio} < 1 + \text{high}$, else 0.
 
-    sg is the stop-gradient. The denominator of the ratio is the engine's probability of the token, so no forward pass
-    under the sampling weights is needed, and the separate correction for engine-trainer mismatch is not applied. Use
-    the term for rollouts that run ahead of the optimizer. Unlike clipping, the term drops tokens outside either bound,
-    independently of their advantage. The bounds are SkyRL's.
+    The term is from GLM-5 (arXiv 2602.15763); $\operatorname{sg}$ is the stop-gradient. The denominator of the ratio is
+    the engine's probability of the token, so no forward pass under the sampling weights is needed, and the separate
+    correction for engine-trainer mismatch is not applied. Use the term for rollouts that run ahead of the optimizer.
+    Unlike clipping, the term drops tokens outside either bound, independently of their advantage. The bounds are
+    SkyRL's.
 
     Args:
-        low: A token is dropped if its ratio is at most 1 - low.
-        high: A token is dropped if its ratio is at least 1 + high.
+        low: A token is dropped if its ratio is at most $1 - \text{low}$.
+        high: A token is dropped if its ratio is at least $1 + \text{high}$.
     """
 
     low: float = option(0.2, above=0, most=1)

@@ -13,16 +13,16 @@ from .tokens import Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class Sapo(CheckedOptions):
-    """-4 / tau sigmoid(tau (ratio - 1)) A, where tau depends on the sign of A: SAPO (Qwen, arXiv 2511.20347).
+    r"""$-\frac{4}{\tau} \operatorname{sigmoid}(\tau (\text{ratio} - 1)) A$, where $\tau$ depends on the sign of $A$.
 
-    With p = sigmoid(tau (ratio - 1)), the gradient of a token is 4 p (1 - p) ratio A: it equals the plain policy
-    gradient at a ratio of 1, and shrinks as the ratio moves away from 1. Use it if hard clipping loses too many tokens,
-    as with mixtures of experts. The gradient fades sooner with a larger tau; the defaults let it fade sooner for
-    negative advantages.
+    The term is Qwen's SAPO (arXiv 2511.20347). With $p = \operatorname{sigmoid}(\tau (\text{ratio} - 1))$, the gradient
+    of a token is $4 p (1 - p) \, \text{ratio} \, A$: it equals the plain policy gradient at a ratio of 1, and shrinks
+    as the ratio moves away from 1. Use it if hard clipping loses too many tokens, as with mixtures of experts. The
+    gradient fades sooner with a larger $\tau$; the defaults let it fade sooner for negative advantages.
 
     Args:
-        positive: The constant tau for tokens with a positive advantage.
-        negative: The constant tau for all other tokens.
+        positive: The constant $\tau$ for tokens with a positive advantage.
+        negative: The constant $\tau$ for all other tokens.
     """
 
     positive: float = option(1.0, above=0)

@@ -13,14 +13,14 @@ from .tokens import Tensor, Tokens
 
 @dataclass(frozen=True)
 class SftLoss(CheckedOptions):
-    """-coef log pi on rows with 1 in the column ``off_policy``: supervision in addition to the policy gradient.
+    r"""$-\text{coef} \log \pi$ on rows with 1 in the column ``off_policy``: supervision, added to the policy gradient.
 
     This is the term of Cog-Rethinker (arXiv 2510.15979). Use it with the rollout ``decompose``, whose rows have the
     advantage 0; on rows with a nonzero advantage, the loss of this term is added to the loss of the other terms. The
     aggregation averages the term over all rows.
 
     Args:
-        coef: Weight in the loss; the paper's lambda, whose value is not published.
+        coef: Weight in the loss; the paper's $\lambda$, whose value is not published.
     """
 
     coef: float = option(0.1, least=0)

@@ -14,16 +14,17 @@ from .tokens import LARGEST_LOG, Tensor, Tokens
 
 @dataclass(frozen=True)
 class ShapedOffpolicy(CheckedOptions):
-    """-ratio A on sampled rows, without a clip; -f(pi) A on off-policy rows, f(pi) = pi / (pi + gamma).
+    r"""$-\text{ratio} \, A$ on sampled rows; $-f(\pi) A$ on off-policy rows, $f(\pi) = \frac{\pi}{\pi + \gamma}$.
 
-    The loss of Critique-GRPO (arXiv 2506.03106, section 3.3). f does not use the probability with which an off-policy
-    row was sampled, because the row omits the critique that was in the prompt. The gradient, gamma pi / (pi + gamma)^2
-    times the gradient of log pi, is largest at pi = gamma and decreases on both sides (for gamma = .1, the factor is
-    .25 at pi = .1, and .083 at pi = .01 and pi = 1), so improbable tokens count more than in a plain ratio. Off-policy
-    rows are those with the column ``off_policy``, such as refined answers. The shaping is LUFFY's (arXiv 2504.14945).
+    The loss of Critique-GRPO (arXiv 2506.03106, section 3.3). Sampled rows have no clip by default. $f$ does not use
+    the probability with which an off-policy row was sampled, because the row omits the critique that was in the prompt.
+    The gradient, $\frac{\gamma \pi}{(\pi + \gamma)^2}$ times the gradient of $\log \pi$, is largest at $\pi = \gamma$
+    and decreases on both sides (for $\gamma = .1$, the factor is .25 at $\pi = .1$, and .083 at $\pi = .01$ and
+    $\pi = 1$), so improbable tokens count more than in a plain ratio. Off-policy rows are those with the column
+    ``off_policy``, such as refined answers. The shaping is LUFFY's (arXiv 2504.14945).
 
     Args:
-        gamma: Probability at which f is one half.
+        gamma: Probability at which $f$ is one half.
         low: See ``ppo_clip``; applies to sampled rows. The authors use no bound.
         high: See ``ppo_clip``.
     """

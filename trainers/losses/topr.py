@@ -12,13 +12,13 @@ from .tokens import RatioAnchor, RatioLevel, Tensor, Tokens, bounded_exp
 
 @dataclass(frozen=True)
 class Topr(Anchored, CheckedOptions):
-    """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286).
+    r"""$-A \log \pi$ where $A \ge 0$, else $-\operatorname{sg}(\operatorname{clip}(\text{ratio}, 0, 1)) A \log \pi$.
 
     Correct answers are learned even if they have become improbable; wrong answers are unlearned only while the policy
-    still produces them, so log-probabilities do not diverge. sg is the stop-gradient. Use the term for rows that are
-    trained on many times, or fully offline, without a KL term. By default, the ratio is that of the whole row to its
-    sampling probability, as in the paper; ROLL divides the probability of each token by the trainer's probability
-    at sampling time (``level=token,anchor=old``).
+    still produces them, so log-probabilities do not diverge. The term is from TOPR (arXiv 2503.14286);
+    $\operatorname{sg}$ is the stop-gradient. Use the term for rows that are trained on many times, or fully offline,
+    without a KL term. By default, the ratio is that of the whole row to its sampling probability, as in the paper; ROLL
+    divides the probability of each token by the trainer's probability at sampling time (``level=token,anchor=old``).
 
     Args:
         level: Whether a ratio belongs to a token, a turn or a sequence; the ratio of a turn or a sequence is the

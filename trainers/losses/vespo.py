@@ -13,19 +13,19 @@ from .tokens import LARGEST_LOG, Tensor, Tokens
 
 @dataclass(frozen=True)
 class Vespo(CheckedOptions):
-    """-sg(phi(w)) A log pi, with phi(w) = w^k exp(k' (1 - w)): VESPO (arXiv 2602.10693).
+    r"""$-\operatorname{sg}(\phi(w)) A \log \pi$, with $\phi(w) = w^k \exp(k' (1 - w))$: VESPO (arXiv 2602.10693).
 
-    w is the product of all ratios of a row against the engine's probabilities. phi(1) = 1, so on-policy rows have the
-    same loss as with ``reinforce``; far from 1 on either side, phi fades to 0, so no bound has to be chosen. The term
-    suits rows that are many updates old. k is ``k_positive`` or ``k_negative``, and k' is ``decay_positive`` or
-    ``decay_negative``, depending on the sign of the advantage (TRL's ``vespo_lambda_...`` is k'). sg is the
-    stop-gradient. The separate correction for engine-trainer mismatch is not applied.
+    $w$ is the product of all ratios of a row against the engine's probabilities. $\phi(1) = 1$, so on-policy rows have
+    the same loss as with ``reinforce``; far from 1 on either side, $\phi$ fades to 0, so no bound has to be chosen. The
+    term suits rows that are many updates old. $k$ is ``k_positive`` or ``k_negative``, and $k'$ is ``decay_positive``
+    or ``decay_negative``, depending on the sign of the advantage (TRL's ``vespo_lambda_...`` is $k'$).
+    $\operatorname{sg}$ is the stop-gradient. The separate correction for engine-trainer mismatch is not applied.
 
     Args:
-        k_positive: Exponent k for rows with a positive advantage.
-        decay_positive: Rate k' of the exponential for rows with a positive advantage.
-        k_negative: Exponent k for all other rows.
-        decay_negative: Rate k' of the exponential for all other rows.
+        k_positive: Exponent $k$ for rows with a positive advantage.
+        decay_positive: Rate $k'$ of the exponential for rows with a positive advantage.
+        k_negative: Exponent $k$ for all other rows.
+        decay_negative: Rate $k'$ of the exponential for all other rows.
         level: Whether the product is over a turn or a row; the paper uses ``sequence``.
     """
 

@@ -1,8 +1,8 @@
 """The slots of a trainer, with the registry of parts for each slot and a description of each part.
 
 Covered: the registries of every slot, and the summary, options and paper of a part. This module does not load torch.
-The first line of a part's docstring is its summary, and its paper is the first ``arXiv NNNN.NNNNN`` in its docstring or
-in the docstring of its module.
+The first line of a part's docstring, with its formulas as plain text, is its summary; its paper is the first
+``arXiv NNNN.NNNNN`` in its docstring or in the docstring of its module.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rstar2_env.core.formulas import with_plain_formulas
 from rstar2_env.core.options.parts import is_factory
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.targets import Options, Parameter, options_of
@@ -58,7 +59,7 @@ class PartInfo:
     Attributes:
         name: Name of the part, as options write it.
         kind: Kind of a part of the loss ("term", "aggregation", "correction"); empty in other slots.
-        summary: Description in one line.
+        summary: Description in one line, with formulas as plain text.
         paper: Its publication ("arXiv 2402.03300"); empty if there is none.
         options: Its options.
     """
@@ -99,7 +100,8 @@ def part_info(name: str, made_by: Callable[..., Any], *, kind: str = "", given: 
     file = sys.modules.get(getattr(made_by, "__module__", ""))
     found = _PAPER.search(words) or _PAPER.search(inspect.getdoc(file) or "")
     options = tuple(one for one in part_options(made_by).parameters.values() if one.name not in given)
-    return PartInfo(name, kind, words.partition("\n")[0], found[0] if found else "", options)
+    summary = with_plain_formulas(words.partition("\n")[0])
+    return PartInfo(name, kind, summary, found[0] if found else "", options)
 
 
 def part_options(made_by: Callable[..., Any]) -> Options:

@@ -1,10 +1,10 @@
-"""``agentmath``: a bonus for tool calls in right answers, and budgets that grow when episodes are cut off (AgentMath).
+r"""``agentmath``: a bonus for tool calls in right answers, and budgets that grow when episodes are cut off (AgentMath).
 
-arXiv 2512.20745. The reward is correctness + min(0.1, 0.02 N) for a correct episode with N calls; the paper does not
-give these constants. A turn of the policy counts as a call. Groups with equal rewards are replaced. The budget starts
-at 48K tokens and 48 calls; it grows to 72K and 72, and then to 96K and 96, whenever more than a tenth of the episodes
-are cut off. A step has 64 problems with 8 episodes each; the learning rate is 1e-6. Not covered: the paper divides an
-episode into two to four segments that are played in different steps; here, an episode is played in one step.
+arXiv 2512.20745. The reward is 1 plus $\min(0.1, 0.02 N)$ for a correct episode with $N$ calls; the paper does not give
+these constants. A turn of the policy counts as a call. Groups with equal rewards are replaced. The budget starts at 48K
+tokens and 48 calls; it grows to 72K and 72, and then to 96K and 96, whenever more than a tenth of the episodes are cut
+off. A step has 64 problems with 8 episodes each; the learning rate is 1e-6. Not covered: the paper divides an episode
+into two to four segments that are played in different steps; here, an episode is played in one step.
 """
 
 from ..base import TRAINERS, Recipe

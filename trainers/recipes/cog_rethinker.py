@@ -1,10 +1,9 @@
-"""``cog_rethinker``: DAPO with hints for problems that no episode solves (Cog-Rethinker, arXiv 2510.15979).
+r"""``cog_rethinker``: DAPO with hints for problems that no episode solves (Cog-Rethinker, arXiv 2510.15979).
 
 The policy is asked to decompose an unsolved problem, with solved problems as examples, and then to reflect on wrong
 answers. Right answers that were found with help are trained on by supervision, with only the question as the prompt
 (``sft``); the group itself is rejected, as in DAPO. Only a right answer earns a reward; DAPO's penalty on length is not
-used. ``loss.sft.coef`` is the paper's lambda. The value of lambda and the number of refill rounds are this package's
-choices.
+used. ``loss.sft.coef`` is the paper's $\lambda$. Its value and the number of refill rounds are this package's choices.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,9 +1,9 @@
-"""``critique_grpo``: groups of seven sampled answers and a refined one (Critique-GRPO, arXiv 2506.03106).
+r"""``critique_grpo``: groups of seven sampled answers and a refined one (Critique-GRPO, arXiv 2506.03106).
 
 The advantage is not divided by the group's deviation. The loss is divided by a constant, not by the answer's length.
-Tokens of the refined answer have the weight p / (p + 0.1), where p is the token's probability, instead of a ratio;
-sampled tokens have their unclipped ratio. The entropy bonus is 0.001; a rollout has two optimizer steps. In the paper a
-larger model writes the critiques: ``--set rollout.judge=model:url=...,model=NAME --set
+Tokens of the refined answer have the weight $\frac{p}{p + 0.1}$, where $p$ is the token's probability, instead of a
+ratio; sampled tokens have their unclipped ratio. The entropy bonus is 0.001; a rollout has two optimizer steps. In the
+paper a larger model writes the critiques: ``--set rollout.judge=model:url=...,model=NAME --set
 parts.rollout=critique_refine:critic=judge``. By default the policy writes the critiques; with
 ``critique_refine:critique=simple_gt`` the critique is a verdict and the gold answer.
 """

@@ -1,9 +1,9 @@
-"""``grpo_tcr``: a smaller penalty for wrong answers after more turns (Demystifying Agentic RL, arXiv 2510.11701).
+r"""``grpo_tcr``: a smaller penalty for wrong answers after more turns (Demystifying Agentic RL, arXiv 2510.11701).
 
 GRPO-TCR combines clip-higher, the mean over tokens and DAPO's overlong penalty, without a KL term. The reward is 1 for
-a right answer and min(-0.6, -1 + 0.1 (turns - 2) / 2) for a wrong one, where the turns of the environment count too.
-Groups whose answers are all right or all wrong are replaced, in at most nine further rounds. A step has 64 problems
-with 16 episodes each, in four minibatches. An episode has at most 16 turns and 20,480 tokens.
+a right answer and $\min(-0.6, -1 + 0.1 \frac{\text{turns} - 2}{2})$ for a wrong one, where the turns of the environment
+count too. Groups whose answers are all right or all wrong are replaced, in at most nine further rounds. A step has 64
+problems with 16 episodes each, in four minibatches. An episode has at most 16 turns and 20,480 tokens.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,8 @@
-"""``gvpo``: a least-squares fit of implied rewards to the actual rewards (GVPO, arXiv 2504.19599).
+r"""``gvpo``: a least-squares fit of implied rewards to the actual rewards (GVPO, arXiv 2504.19599).
 
-The implied reward of an answer is beta times its log-ratio, with beta 0.1 as in the authors' code. The implied and the
-actual rewards are centred on the group's mean, and the loss is a mean over answers. Each step needs one more forward
-pass. The groups of a rollout are divided into four optimizer steps; in a single step the loss would be a policy
+The implied reward of an answer is $\beta$ times its log-ratio, with $\beta = 0.1$ as in the authors' code. The implied
+and the actual rewards are centred on the group's mean, and the loss is a mean over answers. Each step needs one more
+forward pass. The groups of a rollout are divided into four optimizer steps; in a single step the loss would be a policy
 gradient.
 """
 

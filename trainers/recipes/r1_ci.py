@@ -1,8 +1,8 @@
 """``r1_ci``: GRPO in stages, problems with high potential first (R1-Code-Interpreter, arXiv 2505.21668).
 
-Training has four stages, each of which adds a quarter of the problems, in descending order of 4 p (1 - p). The
-pass rate p comes from a first pass over the problems, or from an evaluation (``sampler.rates=FOLDER``; the paper plays
-20 episodes of each problem). The paper allows 8 tool calls per episode: ``--set env.max_turns=9``.
+Training has four stages, each of which adds a quarter of the problems, in descending order of $4 p (1 - p)$. The pass
+rate $p$ comes from a first pass over the problems, or from an evaluation (``sampler.rates=FOLDER``; the paper plays 20
+episodes of each problem). The paper allows 8 tool calls per episode: ``--set env.max_turns=9``.
 """
 
 from ..base import TRAINERS, Recipe

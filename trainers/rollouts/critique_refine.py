@@ -24,14 +24,14 @@ _ASK = "Criticise it: say briefly which steps hold, which do not, and what to do
 
 @dataclass(frozen=True)
 class CritiqueRefine(CheckedOptions, Rollout):
-    """Samples n - 1 episodes, and adds the best refinement of their answers (Critique-GRPO, arXiv 2506.03106).
+    """Samples $n - 1$ episodes, and adds the best refinement of their answers (Critique-GRPO, arXiv 2506.03106).
 
     For each sampled episode, a critique is written, and the problem is played again with question, answer and critique
-    in the prompt. The first right refinement, or else the refinement with the highest reward, is the n-th episode of
-    the group (7 + 1 in the paper). In training, the prompt of this episode is only the question, and its column
-    ``off_policy`` is 1, which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode is
-    sampled. Only the chosen refinement is recorded, not the other refinements and the critiques. In the paper, a larger
-    model writes the critiques (``critic="judge"``).
+    in the prompt. The first right refinement, or else the refinement with the highest reward, is the last of the $n$
+    episodes of the group ($7 + 1$ in the paper). In training, the prompt of this episode is only the question, and its
+    column ``off_policy`` is 1, which the loss ``shaped_offpolicy`` reads. If there is no refinement, one more episode
+    is sampled. Only the chosen refinement is recorded, not the other refinements and the critiques. In the paper, a
+    larger model writes the critiques (``critic="judge"``).
 
     Args:
         critique: Content of a critique: ``"text"`` is the critic's text about each answer, ``"simple"`` states whether

@@ -28,21 +28,21 @@ _UNJUDGED = "The judge of the episode was not available."
 
 @dataclass
 class Mae(CheckedOptions, SavedAttributes, Rollout):
-    """One policy proposes, solves and judges problems (Multi-Agent Evolve, arXiv 2510.23595).
+    r"""One policy proposes, solves and judges problems (Multi-Agent Evolve, arXiv 2510.23595).
 
-    A group consists of rounds. A round with n solvers has 2 + 2n episodes. A proposer reads a reference problem and
-    proposes another problem, and a judge scores its quality. If the quality is at least ``least``, n solvers answer the
-    problem, and a judge scores each answer. The rewards are:
+    A group consists of rounds. A round with $n$ solvers has $2 + 2 n$ episodes. A proposer reads a reference problem
+    and proposes another problem, and a judge scores its quality. If the quality is at least ``least``, $n$ solvers
+    answer the problem, and a judge scores each answer. The rewards are:
 
-    - proposer: (quality + difficulty + format) / 3, with difficulty = 1 - mean score of the answers; the difficulty of
-      a problem without solvers is 0;
-    - solver: (score + format) / 2;
+    - proposer: $\frac{\text{quality} + \text{difficulty} + \text{format}}{3}$, where the difficulty is 1 minus the mean
+      score of the answers; the difficulty of a problem without solvers is 0;
+    - solver: $\frac{\text{score} + \text{format}}{2}$;
     - judge: its format, which is 1 for exactly one pair of the requested tags, 0.5 for more, else 0.
 
     If a problem gets no solvers, the remaining episodes of the group solve the environment's own problem, and their
-    score is the environment's reward. With ``judge=environment``, a round has 1 + n episodes: the proposer also writes
-    an answer, the environment compares the solvers' answers with it, and the quality is 1 if a solver agrees with the
-    proposer, else 0.
+    score is the environment's reward. With ``judge=environment``, a round has $1 + n$ episodes: the proposer also
+    writes an answer, the environment compares the solvers' answers with it, and the quality is 1 if a solver agrees
+    with the proposer, else 0.
 
     ``Episode.task`` is the role. The advantage ``task_norm:of=(reinforce:baseline=none)`` computes mean and deviation
     for each role. Proposed problems of sufficient quality can be references in later steps, and are saved in

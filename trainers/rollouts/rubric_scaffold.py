@@ -21,13 +21,15 @@ from .base import ROLLOUTS, Play, Rollout, at_once
 
 @dataclass(frozen=True)
 class RubricScaffold(CheckedOptions, Rollout):
-    """Shows criteria of the rubric in prompts, fewer as the run proceeds (RuscaRL, arXiv 2508.16949).
+    r"""Shows criteria of the rubric in prompts, fewer as the run proceeds (RuscaRL, arXiv 2508.16949).
 
-    The prompt of episode i of G (from 0) shows round(K lambda_i) of the K criteria of the problem's rubric, chosen at
-    random. Here lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)), and t = rollout / (steps - 1). At the
-    start of the run, the first episode sees all criteria and the last sees none; soon after t0 no episode sees any. In
-    training, the prompt of every episode is only the question. The criteria are in ``problem.meta["rubric"]``, as for
-    the reward ``rubric``: tables with ``criterion`` and ``points``.
+    The prompt of episode $i$ of $G$ (from 0) shows $\operatorname{round}(K \lambda_i)$ of the $K$ criteria of the
+    problem's rubric, chosen at random. Here
+    $\lambda_i = \frac{G - 1 - i}{G - 1} \operatorname{sigmoid}(-\alpha (t - t_0))$, and
+    $t = \frac{\text{rollout}}{\text{steps} - 1}$. At the start of the run, the first episode sees all criteria and the
+    last sees none; soon after $t_0$ no episode sees any. In training, the prompt of every episode is only the question.
+    The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with ``criterion`` and
+    ``points``.
 
     Args:
         alpha: Steepness of the decay.

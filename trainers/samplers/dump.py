@@ -19,13 +19,11 @@ from .kinds import Kinds
 
 
 class Dump(SavedAttributes):
-    """A bandit over kinds of problems, by the mean size of their advantages (DUMP, arXiv 2504.09710).
+    r"""A bandit over kinds of problems, by the mean size of their advantages (DUMP, arXiv 2504.09710).
 
-    The value of a kind is the mean absolute advantage of its latest episodes. A start has kind i with probability P_i:
-
-        UCB_i = mean_i + sqrt(2 ln(N + 1) / (n_i + 1)),  P_i = softmax(UCB / temperature)_i,
-
-    where mean_i is the value of kind i, and n_i of the N episodes so far are of this kind, as in the authors' code. A
+    The value of a kind is the mean absolute advantage of its latest episodes. A start has kind $i$ with probability
+    $\operatorname{softmax}(\frac{u}{\text{temperature}})_i$, where $u_i = v_i + \sqrt{\frac{2 \ln(N + 1)}{n_i + 1}}$,
+    $v_i$ is the value of kind $i$, and $n_i$ of the $N$ episodes so far are of this kind, as in the authors' code. A
     kind that is mastered, or far too hard, has advantages near 0 and is drawn less often; because of the second
     summand, its probability never becomes 0. Use ``dump`` for a mixture of domains or levels if you do not know which
     of them the policy learns most from.

@@ -23,13 +23,13 @@ Share = Annotated[float, Rule(least=0, most=1)]
 
 
 class Mopps(SavedAttributes):
-    """Thompson sampling of problems whose pass rate is near a target (MoPPS, arXiv 2507.04632).
+    r"""Thompson sampling of problems whose pass rate is near a target (MoPPS, arXiv 2507.04632).
 
-    The pass rate of a problem has a posterior Beta(alpha, beta), initially Beta(1, 1). For a step of B groups, the next
-    ``candidates`` * B problems of a shuffled pass compete: a rate is drawn from each posterior, and the B problems
-    whose rates are closest to ``target`` are played. After s successes in k episodes,
-
-        alpha = decay alpha + (1 - decay) + s,  beta = decay beta + (1 - decay) + k - s.
+    The pass rate of a problem has a posterior $\operatorname{Beta}(\alpha, \beta)$, initially
+    $\operatorname{Beta}(1, 1)$. For a step of $B$ groups, the next ``candidates`` times $B$ problems of a shuffled pass
+    compete: a rate is drawn from each posterior, and the $B$ problems whose rates are closest to ``target`` are played.
+    After $s$ successes in $k$ episodes, $\alpha$ is set to $\text{decay} \, \alpha + (1 - \text{decay}) + s$, and
+    $\beta$ to $\text{decay} \, \beta + (1 - \text{decay}) + k - s$.
 
     Use this sampler if many problems are always or never solved, so their groups have no gradient: unlike a refill, it
     does not play groups that are then discarded. Refills of the same step use the next best candidates.
@@ -38,7 +38,7 @@ class Mopps(SavedAttributes):
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
         problems: The environment's source of problems.
-        batch: Groups per step (B); ``None`` uses the run's ``problems_per_step``, or 8 without a run.
+        batch: Groups per step ($B$); ``None`` uses the run's ``problems_per_step``, or 8 without a run.
         candidates: Candidates per group: 16 for mathematics in the paper, 8 for countdown.
         target: The target pass rate.
         decay: Weight of earlier results; 1 gives all episodes the same weight. The paper uses 0.5 if the policy changes

@@ -36,7 +36,7 @@ class Stages(SavedAttributes):
         order: The kinds, one per stage (``math+code``); a kind may be repeated. By default, all kinds in the order in
             which they occur.
         steps: Rollouts of each stage except the last; one number applies to all. A rollout is trained on for up to
-            ``optim.updates_per_rollout * optim.minibatches`` optimizer steps, which hooks count.
+            ``optim.updates_per_rollout`` times ``optim.minibatches`` optimizer steps, which hooks count.
         drop_above: If the pass rate of a problem's latest group was above this value, another problem is drawn instead,
             also in a later stage of the same kind; after 20 redraws, any problem is used. ``None`` draws every problem
             again.

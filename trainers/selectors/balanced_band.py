@@ -16,12 +16,12 @@ from .group_filter import GroupFilter
 
 @dataclass
 class BalancedBand(GroupFilter):
-    """Reject groups whose pass rate is outside a band (Online Difficulty Filtering, arXiv 2504.03380).
+    r"""Reject groups whose pass rate is outside a band (Online Difficulty Filtering, arXiv 2504.03380).
 
-    The divergence between the policy and the optimal policy for a problem is at least p (1 - p) / (2 beta^2), where p
-    is the pass rate and beta the KL weight; this bound is largest at p = 0.5. The paper keeps groups with low <= p <=
-    high and plays further groups until the batch is full, as ``rollout.refill`` does. Use this selector if episodes are
-    cheap compared to steps. A band from 0 to 1 rejects nothing.
+    The divergence between the policy and the optimal policy for a problem is at least $\frac{p (1 - p)}{2 \beta^2}$,
+    where $p$ is the pass rate and $\beta$ the KL weight; this bound is largest at $p = 0.5$. The paper keeps groups
+    with $\text{low} \le p \le \text{high}$ and plays further groups until the batch is full, as ``rollout.refill``
+    does. Use this selector if episodes are cheap compared to steps. A band from 0 to 1 rejects nothing.
 
     Args:
         of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,

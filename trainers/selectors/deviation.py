@@ -21,11 +21,10 @@ from .group_filter import GroupFilter
 
 @dataclass
 class Deviation(GroupFilter):
-    """Reject groups whose reward deviation is below beta times its moving average (RLPR, arXiv 2506.18254).
+    r"""Reject groups whose reward deviation is below ``beta`` times its moving average (RLPR, arXiv 2506.18254).
 
-    If m_k is the mean standard deviation (over n - 1) of the groups' rewards in rollout k,
-
-        threshold = beta * ema,  ema_k = decay ema_(k - 1) + (1 - decay) m_k.
+    The threshold is $\beta a_k$ with the moving average $a_k = \text{decay} \, a_{k - 1} + (1 - \text{decay}) m_k$,
+    where $m_k$ is the mean standard deviation (over $n - 1$) of the groups' rewards in rollout $k$.
 
     A fixed threshold would be too high late in a run, when all rewards are similar. Use this selector for rewards other
     than 0 and 1, such as the probability of the reference answer; ``rollout.refill`` replaces rejected groups.

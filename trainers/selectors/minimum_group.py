@@ -17,8 +17,8 @@ from .group_filter import GroupFilter
 class MinimumGroup(GroupFilter):
     """Reject groups that lost too many episodes to infrastructure failures (tinker-cookbook).
 
-    A group's baseline is the mean reward of its n episodes; the variance of this mean is the variance of one reward
-    divided by n. A group that lost most of its episodes therefore adds mostly noise, whereas a group that lost a few
+    A group's baseline is the mean reward of its $n$ episodes; the variance of this mean is the variance of one reward
+    divided by $n$. A group that lost most of its episodes therefore adds mostly noise, whereas a group that lost a few
     episodes is worth keeping. Use this selector if sandboxes or servers fail occasionally.
 
     Args:

@@ -115,27 +115,29 @@ def systematic(inclusion: NDArray[np.float64], rng: np.random.Generator) -> list
 
 @dataclass(frozen=True)
 class ResampleOnCorrect(CheckedOptions):
-    """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
+    r"""GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
 
-    The penalty of an episode is p_err + p_format. p_err is the share of its calls that failed, or 0.5 if it has none.
-    p_format is 1 without an answer tag, else min(1, (tags - 1) / turns). Successes and failures are kept in proportion
-    to their shares of the group, but at least ``minimum`` of each. The reward does not change; a correct answer with
-    failing calls is only selected less often. Use this selector if the policy calls tools, since a reward for correct
-    answers alone also reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
+    The penalty of an episode is $p_\text{err} + p_\text{format}$. $p_\text{err}$ is the share of its calls that failed,
+    or 0.5 if it has none. $p_\text{format}$ is 1 without an answer tag, else
+    $\min(1, \frac{\text{tags} - 1}{\text{turns}})$. Successes and failures are kept in proportion to their shares of
+    the group, but at least ``minimum`` of each. The reward does not change; a correct answer with failing calls is only
+    selected less often. Use this selector if the policy calls tools, since a reward for correct answers alone also
+    reinforces failing calls. Groups with equal rewards or without an available episode are rejected.
 
     Args:
-        mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in rStar2-Agent's
-            paper; ``"rank"`` takes the successes with the lowest penalties, the earlier ones if penalties are equal, as
-            in the released code; ``"weighted"`` draws like ``"sample"``, but compares each episode with all available
-            episodes of its group, and divides the episode's advantage by its probability of being kept. The expected
-            update then equals the expected update of training on all episodes: the preference for low penalties decides
-            what is trained on, but not what is learned.
+        mode: ``"sample"`` draws successes without replacement with weights $\frac{1}{\text{penalty} + \text{delta}}$,
+            as in rStar2-Agent's paper; ``"rank"`` takes the successes with the lowest penalties, the earlier ones if
+            penalties are equal, as in the released code; ``"weighted"`` draws like ``"sample"``, but compares each
+            episode with all available episodes of its group, and divides the episode's advantage by its probability of
+            being kept. The expected update then equals the expected update of training on all episodes: the preference
+            for low penalties decides what is trained on, but not what is learned.
         minimum: Minimum number of successes and of failures to keep, if the group has that many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.
-        spare: With ``early_stop``: a group stops when ``keep / 2`` failures and ``spare * keep / 2`` successes have
-            ended. With 1, the successes that end first are all kept. With 2, if ``keep`` is half of the group, the
-            group stops early only when half of its episodes have succeeded.
+        spare: With ``early_stop``: a group stops when $\frac{\text{keep}}{2}$ failures and
+            $\text{spare} \frac{\text{keep}}{2}$ successes have ended. With 1, the successes that end first are all
+            kept. With 2, if ``keep`` is half of the group, the group stops early only when half of its episodes have
+            succeeded.
         uniform: With ``"weighted"``, weight of a uniform draw in the probabilities of successes; the rest is the
             weight of the draw by penalties. A lower value makes larger importance weights, and so a noisier update.
     """

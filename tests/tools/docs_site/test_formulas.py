@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from places import DOCS, ROOT
@@ -46,3 +47,14 @@ def test_the_formulas_of_a_page_can_be_read(page: str) -> None:
     outside = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     for formula in re.findall(formulas.FORMULA, outside):
         assert formulas.mathml(formula)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "trainers").glob("*.md")), ids=lambda path: path.name)
+def test_every_formula_of_a_page_of_parts_is_rendered(page: Path) -> None:
+    text = page.read_text("utf-8")
+    outside = re.sub(r"`[^`]*`", "", text)
+    written = re.findall(formulas.FORMULA, outside)
+    assert [formula for formula in written if "|" in formula] == [], "a table would divide it: write \\lvert, \\rvert"
+    found = html(text)
+    assert found.count("<math") == len(written)
+    assert [line for line in re.sub(r"<code>.*?</code>", "", found).split("\n") if "$" in line] == []

@@ -1,4 +1,4 @@
-"""Each recipe, part, environment, status, metric, option, command and kind of error has a page of its own."""
+"""Each recipe, part, environment, status, metric, check, option, command and kind of error has a page of its own."""
 
 import dataclasses
 import re
@@ -13,6 +13,7 @@ from places import DOCS, ROOT
 
 from rstar2_env.cli import COMMANDS
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.metric_table import METRICS
 from rstar2_env.trainers.options.config import GROUPS
 
@@ -32,6 +33,7 @@ def test_every_kind_that_the_site_has_is_split():
     assert gallery.pages().keys() < items.KINDS.keys()
     assert headings("gallery/statuses.md") == list(map(str, ToolStatus))
     assert headings("metrics.md") == [metric.names[0] for group in METRICS.values() for metric in group]
+    assert sorted(headings("diagnosis-checks.md")) == CHECKS.names()
     options = [f"{group}.{field.name}" for group, record in GROUPS.items() for field in dataclasses.fields(record)]
     assert headings("options.md") == options
     assert headings("reference/commands.md") == [f"rstar2 {name}" for name in COMMANDS]

@@ -28,4 +28,6 @@ def test_every_metric_has_a_section_with_unit_meaning_healthy_range_and_checks()
         assert f"- **Unit:** {metric.unit}.\n" in section
         assert re.search(r"^- \*\*Healthy range:\*\* \S+", section, re.MULTILINE)
         for one in checks_of(metric):
-            assert f"[`{one.name}`](diagnosis.md#{one.name}) ({one.severity}) looks at {one.looks_at}. " in section
+            assert (
+                f"[`{one.name}`](diagnosis-checks.md#{one.name}) ({one.severity}) looks at {one.looks_at}. " in section
+            )

@@ -8,10 +8,12 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from docstrings import words_of
 from part_pages import FAMILIES, INDEX, RECIPES, own_parts, pages
 from places import DOCS, ROOT
 
+from rstar2_env.core.formulas import FORMULA
 from rstar2_env.trainers.options.slots import FIELDS, GIVEN, part_info
 
 FOLDER = DOCS / "trainers"
@@ -110,6 +112,56 @@ def test_links_lead_to_files_and_sections():
             if not path.exists() or (inside and f"\n## `{section}`\n" not in MADE[path.name]):
                 faults.append((file, target, section))
     assert faults == []
+
+
+CITATION = r"^[^\n]*File: \[[^\n]*"
+"""The line that names the source, the files and the recipes of a part."""
+ELSEWHERE = re.compile(
+    rf"{CITATION}|<!--.*?-->|`[^`]*`|'[^'\s]*'|{FORMULA}|\[[^\]]*\]\([^)\s]*\)|https?://\S+|[\w/]+\.(?:py|toml|sh)\b",
+    re.DOTALL | re.MULTILINE,
+)
+"""Parts of a page that may look like a formula: code, values of options, links and names of files; and formulas."""
+CODE = re.compile(r"`([^`\n]* [-+*/] [^`\n]*)`")
+"""Arithmetic in code."""
+LEFT = re.compile(
+    r"""
+    [=^<>≤≥±×·√]|[α-ωΑ-Ω]                 # operators and Greek letters
+    | (?<=\S)\ [-+*/]\ (?=\S)             # arithmetic
+    | [A-Za-z]\((?!s\))                   # a function, but not a plural such as "row(s)"
+    | \b[A-Za-z]\w*_\w+                  # an index
+    | \b(?:alpha|beta|gamma|delta|epsilon|lambda|mu|pi|rho|sigma|tau|phi|omega)\b
+    | (?<![\w@'./-])[b-z](?![\w'./:-])   # a variable
+    """,
+    re.VERBOSE,
+)
+
+
+def formulas_as_text(page: str) -> list[str]:
+    """The places of a page that are a formula, but are not marked as one."""
+    outside = ELSEWHERE.sub(" ", page)
+    marks = [re.sub(r"^\s*(?:[-*]|#+) ", "", line) for line in outside.split("\n")]
+    return CODE.findall(re.sub(rf"{FORMULA}", " ", page)) + [line for line in marks if LEFT.search(line)]
+
+
+@pytest.mark.parametrize("file", sorted(set(MADE) - {INDEX}))
+def test_no_formula_is_left_as_text(file: str):
+    assert formulas_as_text(MADE[file]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-A log pi", "the ratio / 2", "A_t is", "min(ratio, 1)", "where n is", "x^2", "`1 - cost`", "    a = b", "π is"],
+)
+def test_a_formula_as_text_is_found(text: str):
+    assert formulas_as_text(f"In words, {text}") != []
+    assert formulas_as_text(f"In words, ${text.replace('`', '').strip()}$") == []
+
+
+@pytest.mark.parametrize("slot", ["advantage", "loss", "aggregation", "correction"])
+def test_every_part_that_computes_a_number_has_a_formula(slot: str):
+    (family,) = [one for one in FAMILIES if one.slot == slot]
+    sections = re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", MADE[family.file], re.MULTILINE | re.DOTALL)
+    assert [name for name, section in sections if not re.search(FORMULA, section)] == []
 
 
 def test_the_index_counts_what_the_registries_hold():

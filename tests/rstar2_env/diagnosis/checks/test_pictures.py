@@ -1,4 +1,4 @@
-"""The pictures of docs/diagnosis.md are those of the checks' runs."""
+"""The pictures of docs/diagnosis-checks.md are those of the checks' runs."""
 
 from __future__ import annotations
 
