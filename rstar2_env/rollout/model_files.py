@@ -33,7 +33,8 @@ def check_adapter(name: str, config: object) -> None:
     """
     if getattr(config, "megatron_config", None):
         raise ConfigurationError(
-            f"The LoRA adapter {name!r} has a megatron_config in its adapter_config.json, for which PEFT "
-            "imports the module that megatron_core names. This is not supported: remove megatron_config from the file.",
+            f"The LoRA adapter {name!r} has a megatron_config in its adapter_config.json, so PEFT would import "
+            "the Python module that the key megatron_core of this file names. This is not supported: remove "
+            "megatron_config from the file.",
             option="model",
         )

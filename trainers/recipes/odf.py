@@ -10,8 +10,9 @@ ODF = Recipe(
     name="odf",
     summary="Online Difficulty Filtering: GRPO on groups with a medium pass rate, in batches of constant size",
     paper="arXiv 2504.03380",
-    source="arXiv 2504.03380, the bound p (1 - p) / (2 beta^2), the balanced filter and the constant batch, by hand; "
-    "the ends of the band, 0.2 and 0.8, come from summaries of the paper, and no released code was found on 2026-11-30",
+    source="arXiv 2504.03380: the bound p (1 - p) / (2 beta^2), the balanced filter and the constant batch. A test "
+    "compares the kept groups with bounds computed by hand; the ends of the band, 0.2 and 0.8, come from summaries of "
+    "the paper, and no released code was found on 2026-11-30",
     checked="2026-11-29",
     selector="balanced_band",
     defaults={"rollout": {"refill": 9}},

@@ -54,9 +54,10 @@ def _error(run: RunRecord) -> float:
 
 
 _RULE = (
-    " its median in the first 3 steps, in 3 rolling means over 3 steps, while the pass rate has risen by at most 5 "
-    "points or 2 standard errors, whichever is more, since the length began to change: lengths vary by a third between "
-    "steps, and in runs that learn, a change of length can be useful"
+    " the length at the start (the median of the run's first 3 steps), at 3 steps in a row. Since the length began to "
+    "change, the pass rate, also averaged over 3 steps, has risen by at most 5 percentage points, or by at most 2 "
+    "standard errors if these are more: lengths vary by a third between steps, and in runs that learn, a change of "
+    "length can be useful"
 )
 _NEEDS = ("rollout/tokens",)
 
@@ -65,7 +66,7 @@ register(
         name="lengths_explode",
         title="Answers become longer and longer",
         looks_at="`rollout/tokens` and `rollout/pass_rate`",
-        rule="the mean length of an episode is more than 3 times" + _RULE,
+        rule="the mean length of an episode, averaged over 3 steps, is more than 3 times" + _RULE,
         severity="warning",
         cause="A loss averaged over each row, which punishes long wrong answers less, or a policy that no longer ends "
         "its turns.",
@@ -79,7 +80,7 @@ register(
         name="lengths_collapse",
         title="Answers become shorter and shorter",
         looks_at="`rollout/tokens` and `rollout/pass_rate`",
-        rule="the mean length of an episode is less than a third of" + _RULE,
+        rule="the mean length of an episode, averaged over 3 steps, is less than a third of" + _RULE,
         severity="warning",
         cause="A penalty on length or on tool calls that outweighs the answer, or a budget that punishes long answers.",
         change=("--set reward=return", "--set rollout.max_episode_tokens=MORE"),

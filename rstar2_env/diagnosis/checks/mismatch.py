@@ -137,11 +137,11 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are sampled with the newest weights",
-        rule="in the last 5 or more steps, the difference of log-probabilities is above 0.02 nats a token (in float32, "
-        "above 0.0005 nats) and rises; its median over the last 3 steps is at least 20 % above its median over the "
-        "first 3 of these steps, and at least 3 times its lowest value in the first 3 steps of the run; of a longer "
-        "rise, only the last 30 steps count: if new weights reach the engine, the difference stays as small as the "
-        "precision allows",
+        rule="the difference of log-probabilities has been above 0.02 nats a token (in float32, above 0.0005 nats) for "
+        "at least 5 steps in a row, up to the latest step. Over these steps (at most the latest 30), the difference "
+        "rises, and its median over the last 3 is at least 20 % above its median over the first 3. The median over the "
+        "last 3 is also at least 3 times the lowest difference in the first 3 steps of the run: if new weights reach "
+        "the engine, the difference stays as small as the precision allows",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",

@@ -25,7 +25,8 @@ def disk(machine: MachineState) -> DoctorResult:
         return problem(f"{line}: the first checkpoint will not fit.", "Free disk space, or choose another --out.")
     if folder.filesystem in _MEMORY:
         return warning(
-            f"{line}, and its contents are lost when the machine stops.", "Choose a folder on a disk with --out."
+            f"{line}, and its contents are lost when the machine stops.",
+            "Choose another folder with --out: this one is in memory, not on a disk.",
         )
     if folder.free_bytes < _ROOM and machine.driver.devices:
         return warning(
