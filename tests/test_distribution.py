@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import version
+from importlib.metadata import PathDistribution, distribution, version
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 from made_runs import write_training
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from places import ROOT
 
 import rstar2_env
@@ -57,15 +59,63 @@ def test_an_installed_wheel_works_away_from_the_checkout(built, tmp_path):
     assert {"grpo", "grpo_roc", "oracle"} <= set(printed[1:])
 
 
-def test_the_python_of_readme_prints_with_the_wheel_what_readme_says(built, tmp_path):
+def required(names):
+    """The installed distributions that a wheel with these requirements needs, without any extra, by name."""
+    found, left = {}, list(names)
+    while left:
+        wanted = Requirement(left.pop())
+        name = canonicalize_name(wanted.name)
+        if name in found or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        found[name] = distribution(name)
+        left += found[name].requires or []
+    return found
+
+
+@pytest.fixture
+def base(built, tmp_path):
+    """The interpreter of an environment with the wheel and the packages of its base dependencies alone."""
+    run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    (about,) = site.glob("rstar2_env-*.dist-info")
+    for one in required(PathDistribution(about).requires).values():
+        for top in {path.parts[0] for path in one.files if path.parts[0] not in ("..", "__pycache__")}:
+            (site / top).exists() or (site / top).symlink_to(one.locate_file(top))
+    return tmp_path / "venv" / "bin" / "python"
+
+
+@pytest.fixture
+def everything(built, tmp_path):
+    """The interpreter of the tests, which has every extra, with the wheel before its own packages."""
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
+    return sys.executable
+
+
+@pytest.mark.parametrize("packages", ["base", "everything"])
+def test_the_python_of_readme_prints_with_the_wheel_what_readme_says(packages, request, tmp_path):
+    interpreter = str(request.getfixturevalue(packages))
     text = (ROOT / "README.md").read_text("utf-8")
     code, shown = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL).groups()
     (tmp_path / "example.py").write_text(code)
-    clean = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path)}
-    assert run(sys.executable, "example.py", cwd=tmp_path, env=clean) == shown
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    clean |= {"HOME": str(tmp_path)} | ({"PYTHONPATH": str(tmp_path / "site")} if packages == "everything" else {})
+    assert run(interpreter, "example.py", cwd=tmp_path, env=clean) == shown
+
+
+def test_the_first_commands_run_with_the_base_dependencies_alone(base, tmp_path):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    clean["HOME"] = str(tmp_path)
+    absent = "import importlib.util as u; print([name for name in ('torch', 'trl', 'yaml') if u.find_spec(name)])"
+    assert run(str(base), "-c", absent, cwd=tmp_path, env=clean) == "[]\n"
+    command = (str(base), "-m", "rstar2_env.cli")
+    assert "rstar2/MathTool-v0" in run(*command, "list", "envs", cwd=tmp_path, env=clean)
+    said = run(*command, "eval", "rstar2/MathTool-v0", "--agent", "oracle", "-n", "4", cwd=tmp_path, env=clean)
+    assert "100.00" in said
 
 
 def test_the_wheel_has_the_page_of_the_viewer_and_not_what_it_is_built_of(built):
