@@ -76,6 +76,15 @@ def test_the_python_of_readme_prints_in_a_clean_environment_what_readme_says(bas
     assert run(str(base / "python"), "example.py", cwd=tmp_path, env={**CLEAN, "HOME": str(tmp_path)}) == shown
 
 
+def test_the_first_commands_run_with_the_base_dependencies_alone(base, tmp_path):
+    home = {**CLEAN, "HOME": str(tmp_path)}
+    absent = "import importlib.util as u; print([name for name in ('torch', 'trl', 'yaml') if u.find_spec(name)])"
+    assert run(str(base / "python"), "-c", absent, cwd=tmp_path, env=home) == "[]\n"
+    assert "rstar2/MathTool-v0" in run(str(base / "rstar2"), "list", "envs", cwd=tmp_path, env=home)
+    command = (str(base / "rstar2"), "eval", "rstar2/MathTool-v0", "--agent", "oracle", "-n", "4")
+    assert "100.00" in run(*command, cwd=tmp_path, env=home)
+
+
 def test_without_extras_a_command_says_which_extra_it_needs(base, tmp_path):
     command = [str(base / "rstar2"), "train", "grpo", "--model", "any"]
     done = subprocess.run(command, cwd=tmp_path, env={**CLEAN, "HOME": str(tmp_path)}, capture_output=True, text=True)
