@@ -31,6 +31,10 @@ from rstar2_env.core.files.json_lines import add_line, begin_lines, read_lines
 from rstar2_env.sandbox import Job, Limits, LocalSandbox
 from rstar2_env.testing import HOSTILE_LIMITS, hostile_programs
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+from figures import write_results
+
 MODES: dict[str, tuple[str, ...]] = {
     "all-layers": (),
     "no-groups": ("cgroups",),
@@ -181,6 +185,41 @@ def show(found: list[dict[str, Any]]) -> None:
     print(f"{within} of {len(found)} are within {bounds}.")
 
 
+def tables_of(found: list[dict[str, Any]], worst: int = 6) -> dict[str, list[list[str]]]:
+    """Return the tables for the documents: a summary of each mode and way, and the programs with the largest medians.
+
+    Args:
+        found: Measured programs.
+        worst: Number of programs in the second table.
+    """
+    head = [
+        "mode",
+        "the program",
+        "programs",
+        "median",
+        "99th percentile",
+        f"within {WANTED[0]:g} × and {WANTED[1]:g} ×",
+    ]
+    summary = [[*head, "changed results"]]
+    for mode, way in dict.fromkeys((one["mode"], one["way"]) for one in found):
+        lines = [one for one in found if (one["mode"], one["way"]) == (mode, way)]
+        within = sum(one["p50_ratio"] <= WANTED[0] and one["p99_ratio"] <= WANTED[1] for one in lines)
+        ranges = [_range([one[ratio] for one in lines]) for ratio in ("p50_ratio", "p99_ratio")]
+        ends = sum(one["other_ends"] for one in lines)
+        said = "runs again and again" if way == "beside" else "was a cell of a resting session"
+        summary.append([mode, said, str(len(lines)), *ranges, f"{within} of {len(lines)}", str(ends)])
+    rows = [["program", "mode", "median", "99th percentile", "median alone"]]
+    for one in sorted(found, key=lambda one: -one["p50_ratio"])[:worst]:
+        ratios = [f"{one[ratio]:.1f} ×" for ratio in ("p50_ratio", "p99_ratio")]
+        rows.append([f"`{one['program']}`", one["mode"], *ratios, f"{one['alone_p50_ms']:.1f} ms"])
+    return {"summary": summary, "worst": rows}
+
+
+def _range(ratios: list[float]) -> str:
+    """Return the median of ratios and the largest one."""
+    return f"{statistics.median(ratios):.1f} ×, at most {max(ratios):.1f} ×"
+
+
 def read_arguments(given: list[str] | None) -> argparse.Namespace:
     """Return the parsed arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -190,6 +229,7 @@ def read_arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--attacks", type=Path, default=ATTACKS, help="a folder of further programs")
     parser.add_argument("--calls", type=int, default=200, help="honest calls, alone and again, from 2")
     parser.add_argument("--json", type=Path, help="a file of JSON lines; what it has already is not measured again")
+    parser.add_argument("--write", metavar="NAME", help="also write docs/data/NAME.json, for the documents")
     arguments = parser.parse_args(given)
     if arguments.calls < 2:
         parser.error("--calls must be a whole number from 2")
@@ -236,6 +276,12 @@ def main(given: list[str] | None = None) -> int:
         file.close()
     shown = [known[key] for key in asked]
     show(shown)
+    if arguments.write:
+        loads = [one["load_average"] for one in shown]
+        command = f"python benchmarks/neighbour.py --calls {arguments.calls}"
+        command += "".join(f" --mode {mode}" for mode in arguments.mode or ())
+        load = f"load average {min(loads):.1f} to {max(loads):.1f}, this benchmark included"
+        write_results(arguments.write, command, tables=tables_of(shown), load=load)
     return 1 if any(one["other_ends"] for one in shown) else 0
 
 

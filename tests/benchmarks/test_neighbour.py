@@ -169,3 +169,17 @@ def test_a_program_that_does_not_exist_is_named(neighbour: Any, capsys: pytest.C
     with pytest.raises(SystemExit):
         neighbour.main(["--only", "no such program"])
     assert "no such program" in capsys.readouterr().err
+
+
+def test_the_tables_for_documents_have_the_ranges_of_each_way_and_the_slowest_programs(neighbour: ModuleType) -> None:
+    def measured(program: str, way: str, p50: float, p99: float, other_ends: int = 0) -> dict[str, Any]:
+        found = {"mode": "all-layers", "way": way, "program": program, "p50_ratio": p50, "p99_ratio": p99}
+        return {**found, "other_ends": other_ends, "alone_p50_ms": 5.0}
+
+    found = [measured("a", "beside", 1.0, 2.0), measured("b", "beside", 2.5, 3.0, 1), measured("c", "rest", 1.1, 4.5)]
+    tables = neighbour.tables_of(found, worst=2)
+    assert [row[2:] for row in tables["summary"][1:]] == [
+        ["2", "1.8 ×, at most 2.5 ×", "2.5 ×, at most 3.0 ×", "1 of 2", "1"],
+        ["1", "1.1 ×, at most 1.1 ×", "4.5 ×, at most 4.5 ×", "0 of 1", "0"],
+    ]
+    assert [row[0] for row in tables["worst"][1:]] == ["`b`", "`c`"]
