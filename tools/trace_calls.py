@@ -124,7 +124,6 @@ def _count(line: str, calls: Counter[str], commands: dict[str, Counter[str]]) ->
 def record(suites: Iterable[str], patience_s: float) -> dict[str, object]:
     """Trace suites and add their calls to the record, which keeps the other suites."""
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {"suites": {}}
-    known = {**source("python tools/trace_calls.py"), **known}
     for name in suites:
         print(f"{name}: {' '.join(SUITES[name])[:100]}", flush=True)
         calls, commands = trace([sys.executable, *SUITES[name]], patience_s)

@@ -144,7 +144,10 @@ def test_what_is_there_is_not_made_again_and_a_line_that_was_cut_is(learning: Mo
     assert learning.runs_of("curves", 1, ["grpo_clip_higher"])[0] not in [first, second], (
         "the other budget is another run"
     )
+    assert {"command", "commit", "load"} <= json.loads(path.read_text().splitlines()[0]).keys()
+    assert {"commit", "load"} <= json.loads(path.read_text().splitlines()[-1]).keys(), "those of this run"
     again = learning.Results(path, {})
+    assert all({"commit", "load"} <= line.keys() for line in again.lines())
     assert (again.settings, again.missing([first, second])) == (learning.Settings(budget=64), [])
     with pytest.raises(SystemExit, match=r"other settings \(\{'budget': 64\}\)"):
         learning.Results(path, {"budget": 128, "traces": learning.Settings().traces})

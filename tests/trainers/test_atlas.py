@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from dataclasses import replace
 from math import comb, sqrt
@@ -306,6 +307,9 @@ def test_a_stopped_run_continues_where_it_was(tmp_path):
     first = path.read_text()
     assert atlas.run(path, 60.0, given) == 0
     assert path.read_text().startswith(first)
+    head, *lines = map(json.loads, path.read_text().splitlines())
+    assert head.keys() == {"command", "commit", "load"}
+    assert all(line["commit"] for line in lines)
     assert list(atlas.read(path)) == [case.key for case in given]
 
 

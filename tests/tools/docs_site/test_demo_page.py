@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import demo_page
 import pytest
 from made_runs import MadeRun, write_training
 from PIL import Image
+from results import sources
 
 from rstar2_env.diagnosis import diagnose
 
@@ -27,6 +29,10 @@ def recorded(tmp_path, monkeypatch) -> Path:
     (demonstration / "grpo_roc" / "verdict.json").write_text(json.dumps({"place": str(demonstration / "grpo_roc")}))
     (demonstration / "grpo_roc" / "best").mkdir(exist_ok=True)
     [archive] = demo_page.record(demonstration)
+    [told] = sources(archive)
+    assert re.fullmatch(r"rstar2 demo --trainer \w+ --seed 3", told["command"])
+    assert told["commit"]
+    assert told["load"]
     assert archive.name == "roc-3.tar.xz"
     out = tmp_path / "out"
     out.mkdir()

@@ -88,6 +88,7 @@ def test_a_record_is_shown_like_the_copy_that_was_run(tmp_path, monkeypatch):
     monkeypatch.setattr(notebooks, "RECORDED", tmp_path / "kept")
     notebooks.record()
     (kept,) = (tmp_path / "kept").iterdir()
+    assert all(json.loads(kept.read_text())[key] for key in ("command", "commit", "load"))
     assert notebooks.page(tmp_path / "a.ipynb", [kept.parent]) == notebooks.page(
         tmp_path / "a.ipynb", [tmp_path / "run"]
     )
