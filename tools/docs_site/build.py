@@ -157,7 +157,8 @@ def main() -> int:
     config = lay_out()
     what = ["serve", "--dev-addr", address] if address else ["build", "--quiet"]
     kept = {**os.environ, "DISABLE_MKDOCS_2_WARNING": "true", "NO_MKDOCS_2_WARNING": "1"}
-    kept["PYTHONPATH"] = str(Path(__file__).parent)  # mkdocs imports formulas.py
+    # mkdocs imports formulas.py, and formulas.py the package of this folder.
+    kept["PYTHONPATH"] = os.pathsep.join(map(str, (Path(__file__).parent, ROOT)))
     code = subprocess.run([sys.executable, "-m", "mkdocs", *what, "--config-file", str(config)], env=kept).returncode
     if not code and not address:
         print(f"The site is in {(ROOT / 'build' / 'site' / 'index.html').relative_to(ROOT)}.")

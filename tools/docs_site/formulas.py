@@ -16,6 +16,15 @@ from markdown.inlinepatterns import InlineProcessor
 
 from rstar2_env.core.formulas import FORMULA
 
+_FUNCTION = re.compile(
+    r"""(?P<factor></m(?:i|n|text|sub|sup|subsup|frac)>|&\#x00029;</mo>)?  # at its left
+    <m[io]>(?P<name>[A-Za-z]{2,})</m[io]>
+    (?P<bracket><mo\ stretchy="false">&\#x00028;)?  # at its right
+    """,
+    re.VERBOSE,
+)
+"""The name of a function, such as ``log``."""
+_THIN = "0.167em"
 _PRIORITY = 185
 """After code (190), and before a backslash escapes the next character (180)."""
 
@@ -36,7 +45,15 @@ def mathml(formula: str) -> str:
         raise FormulaError(f"The formula ${formula}$ cannot be read ({type(error).__name__}: {error}).") from error
     if unknown := re.search(r"\\[A-Za-z]+", found):
         raise FormulaError(f"The formula ${formula}$ has the unknown command {unknown[0]}.")
-    return found
+    return _FUNCTION.sub(_with_space, found)
+
+
+def _with_space(function: re.Match[str]) -> str:
+    """Return the name of a function with the space of TeX: none next to a bracket, a thin one next to a factor."""
+    left = _THIN if function["factor"] else "0"
+    right = "0" if function["bracket"] else _THIN
+    name = f'<mo form="prefix" lspace="{left}" rspace="{right}">{function["name"]}</mo>'
+    return f"{function['factor'] or ''}{name}{function['bracket'] or ''}"
 
 
 class _Formulas(InlineProcessor):

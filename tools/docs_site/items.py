@@ -60,6 +60,7 @@ class Kind:
         see: Documents about all of the kind, by their path in ``docs/``.
         rows: Whether a page repeats the rows of the long page's tables that lead to its section.
         boost: Factor of a page's score in the search.
+        name: Returns the name of an item in its title, given the heading of its section.
         prepare: Returns the text of the long page with a section for each item.
     """
 
@@ -69,6 +70,7 @@ class Kind:
     see: tuple[str, ...] = ()
     rows: bool = False
     boost: float = 0.5
+    name: Callable[[str], str] = _as_it_is
     prepare: Callable[[str], str] = _as_it_is
 
 
@@ -93,7 +95,7 @@ class Item:
     @property
     def title(self) -> str:
         """Its title."""
-        return f"{self.kind.word}: {self.heading}"
+        return f"{self.kind.word}: {self.kind.name(self.heading)}"
 
     @property
     def summary(self) -> str:
@@ -178,6 +180,8 @@ KINDS: dict[str, Kind] = {
         "Check",
         files=lambda name: [_of_module(CHECKS.get(name).look.__module__)],
         see=("diagnosis.md",),
+        boost=0.6,
+        name=lambda heading: f"{CHECKS.get(heading.strip('`')).title} ({heading})",
     ),
     "options.md": Kind(
         "Option",

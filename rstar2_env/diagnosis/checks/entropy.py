@@ -64,7 +64,8 @@ register(
         rule=f"the entropy is below {LOWEST} nats a token in 3 consecutive means of 3 steps: in 99 of 100 places, the "
         "sampled token is then the most likely one, and sampled episodes hardly differ",
         severity="warning",
-        cause="Many updates on few problems, or a clip bound under which only likely tokens can become more likely.",
+        cause="An entropy collapse: after many updates on few problems, or with a clip bound under which only likely "
+        "tokens can become more likely.",
         change=(
             "--set loss.ppo_clip.high=0.28",
             "--set loss.entropy.coef=0.001",

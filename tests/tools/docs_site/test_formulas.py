@@ -30,6 +30,21 @@ def test_a_formula_may_go_on_in_the_next_line_and_stand_in_a_table() -> None:
 
 
 @pytest.mark.parametrize(
+    ("formula", "spaces"),
+    [
+        (r"A \log \pi", ["0.167em", "0.167em"]),
+        (r"-\log \text{ratio}", ["0", "0.167em"]),
+        (r"-\min(x, 1)", ["0", "0"]),
+        (r"(1 + x) \operatorname{clip}(y)", ["0.167em", "0"]),
+    ],
+)
+def test_the_name_of_a_function_has_the_space_of_tex(formula: str, spaces: list[str]) -> None:
+    found = formulas.mathml(formula)
+    assert re.findall(r'[lr]space="([^"]*)"', found) == spaces
+    assert re.search('form="prefix" lspace="[^"]*" rspace="[^"]*">(?:log|min|clip)</mo>', found)
+
+
+@pytest.mark.parametrize(
     "text", ["`$x$`", "from $5 to $6", r"\$5 and \$6", "a$b$c", "$ x $", "$ x$", "$x $", "    $x$ in a block of code"]
 )
 def test_dollar_signs_that_hold_no_formula_are_left_alone(text: str) -> None:

@@ -63,7 +63,9 @@ def test_every_page_has_its_title_text_code_and_related_pages(place):
     kind = items.KINDS[place]
     for item in SPLIT[place][1]:
         text = items.page(item, PurePosixPath("docs") / place, {"x.md": "X"})
-        assert f"\n# {kind.word}: {item.heading}\n" in text
+        assert f"\n# {item.title}\n" in text
+        assert item.title.startswith(f"{kind.word}: ")
+        assert item.heading in item.title
         assert "\nSee also: [X](x.md).\n" in text
         code = re.findall(r"\[((?:rstar2_env|agents|envs_registry|trainers)/[\w./]*)\]\(((?:\.\./)+[\w./]+)\)", text)
         assert [path for path, target in code if not (DOCS / place).parent.joinpath(target).resolve().exists()] == []
@@ -76,6 +78,11 @@ def test_an_error_has_its_messages_and_the_code_that_raises_it():
     text = items.page(sharding, PurePosixPath("docs/troubleshooting.md"), {})
     assert "| `The checkpoint … was written without sharding, but this run has sharding=…` |" in text
     assert "[trainers/backends/trl/sharding/choice.py](../trainers/backends/trl/sharding/choice.py)" in text
+
+
+def test_a_check_is_named_after_its_finding():
+    (check,) = [item for item in SPLIT["diagnosis-checks.md"][1] if item.heading == "`all_right`"]
+    assert check.title == "Check: Every episode is right, so nothing is learned (`all_right`)"
 
 
 def test_an_option_has_its_meaning_its_default_and_its_values():
