@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/diagnosis-checks.md: for each check, the figure that it judges, with the fault and without it.
+"""Draws the pictures of docs/diagnosis-checks.md: for each check, the figure that it judges, with and without a fault.
 
 ``python tests/support/check_pictures.py`` writes docs/pictures/checks/CHECK.svg. The runs are those of
 ``diagnosed_cases``, on which the tests see each check fire and stay silent. Where curves of the two runs
