@@ -110,14 +110,29 @@ def data_of(results: Sequence[Mapping[str, Any]], sentences: Mapping[str, Sequen
         figures[f"{b}_less_{a}"]["p"] = chance
     if {"grpo", "grpo_roc"} <= by_policy.keys():
         figures["failed_right_ratio"] = figures["grpo_roc"]["failed_right"] / figures["grpo"]["failed_right"]
+    tables = {"policies": rows}
+    if sentences:
+        tables["sentences"] = by_sentence(by_policy, sentences)
+        changed = tables["sentences"][1][0]
+        rest = {name for name, forms in sentences.items() if changed not in forms}
+        figures["without_first_sentence"] = {
+            policy: pass_at([{**one, "problems": _of(one, rest)} for one in found], 1).value
+            for policy, found in by_policy.items()
+        }
     return {
         "command": _command(world, settings, by_policy),
         "commit": ", ".join(dict.fromkeys(line["commit"] for line in lines)),
         "load": f"15-minute load {min(line['load'] for line in lines)} to {max(line['load'] for line in lines)}, "
         "this experiment included",
         "figures": {**figures, "hours": sum(line["seconds"] for line in lines) / 3600},
-        "tables": {"policies": rows, **({"sentences": by_sentence(by_policy, sentences)} if sentences else {})},
+        "tables": tables,
     }
+
+
+def _of(line: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return a result's counts of the problems with these ids."""
+    problems = line["problems"]
+    return {name: problems[name] for name in names if name in problems}
 
 
 def _command(world: str, settings: Mapping[str, Any], by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

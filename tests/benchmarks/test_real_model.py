@@ -151,6 +151,10 @@ def test_the_file_for_documents_has_policies_comparisons_and_the_sentences_that_
     head, *rows = found["tables"]["sentences"]
     assert head == ["sentence", "problems", "`cold_start`", "`grpo_roc`"]
     assert rows[:2] == [["changed", "20", "0.50", "1.00"], ["all", "200", "0.25", "0.30"]]
+    assert found["figures"]["without_first_sentence"] == {
+        "cold_start": pytest.approx(40 / 180),
+        "grpo_roc": pytest.approx(40 / 180),
+    }
     assert found["commit"] == "c0ffee"
     assert "1.5 to 2.0" in found["load"]
     assert "experiment --world w --model m --group-size 8 --seeds 1 --only cold_start+grpo_roc;" in found["command"]
