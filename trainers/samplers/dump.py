@@ -80,7 +80,7 @@ class Dump(SavedAttributes):
         return found
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Update the mean absolute advantage of each kind."""
+        """Update the mean absolute advantage of each kind of problem."""
         for outcome in outcomes:
             if outcome.episodes and outcome.start.kind in self._counts:
                 kind = outcome.start.kind

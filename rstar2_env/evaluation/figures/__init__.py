@@ -1,1 +1,4 @@
-"""Figures of an evaluation: counts, summaries, intervals, and their text; see also ``core/episode_metrics.py``."""
+"""The numbers of an evaluation: counts, summaries and intervals, and how they are printed.
+
+See also ``core/episode_metrics.py``.
+"""

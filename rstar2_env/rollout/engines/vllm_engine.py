@@ -66,8 +66,8 @@ class VllmEngine:
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
         kv_cache_gib: Size of the KV cache in GiB; ``None`` derives it from ``gpu_memory_utilization``, and means 1 on a
             CPU. If neither is set, a trainer chooses the size from the memory that training does not need.
-        gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together; 0.4 if
-            ``kv_cache_gib`` is not set either. The trainer needs the rest.
+        gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together; the trainer needs
+            the rest. If neither this option nor ``kv_cache_gib`` is set, and no trainer chooses the size: 0.4.
         sleep: Enable the method ``sleep``, which frees the device's memory between rollouts (vLLM's sleep mode; not on
             a CPU).
         seed: Seeds the draws of requests without a seed of their own.

@@ -87,5 +87,5 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""Commands that occur in the traces but are refused, by system call: commands for terminals and pseudo-terminals
+"""Commands that tools/trace_calls.py recorded but that are refused, by system call: commands for terminals and pseudo-terminals
 (which do not exist in the sandbox), signals about input (FIOASYNC), larger pipes, file seals, and locks."""
