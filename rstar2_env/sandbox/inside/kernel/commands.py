@@ -87,5 +87,6 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""Commands that tools/trace_calls.py recorded but that are refused, by system call: commands for terminals and pseudo-terminals
-(which do not exist in the sandbox), signals about input (FIOASYNC), larger pipes, file seals, and locks."""
+"""Commands that tools/trace_calls.py recorded but that are refused, by system call: commands for terminals and
+pseudo-terminals (which do not exist in the sandbox), signals about input (FIOASYNC), larger pipes, file seals, and
+locks."""
