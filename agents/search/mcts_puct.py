@@ -1,4 +1,4 @@
-"""``mcts_puct``: MCTS with a value model and a process model. x1, Reasoning Language Models (arXiv 2501.11223).
+"""``mcts_puct``: MCTS with a value model and a process model (Reasoning Language Models, arXiv 2501.11223).
 
 The score of a child with value q and n visits, whose parent has N visits, is ``q + sqrt(N-1)/(1+n) (c1 +
 ln((N+c2)/c2))`` with c1 = 1.25 and c2 = 19652; the discount is .96. Examples for q = 0: (N, n) = (10, 0) gives 3.7515,

@@ -109,7 +109,7 @@ class Row:
         return self._spread(calls[:-1])
 
     def answered_of(self) -> IntArray:
-        """Return, for each environment token, how many of the policy's calls its text answers; -1 for policy tokens.
+        """Return, for each environment token, the number of calls that its message answers; -1 for policy tokens.
 
         These calls are in the turn before the token. Calls that an injected fault answered are not counted, so the
         number may be 0. Policy tokens whose mask is 0 in this row also get -1.

@@ -44,7 +44,7 @@ class Tokens:
         mean_logp: Mean over the vocabulary of the log-probabilities at each token, without a gradient; ``None`` if no
             term needs it.
         old_mean_logp: ``mean_logp`` under the weights of ``old``; ``None`` if no term needs ``mean_logp``.
-        answered: For each environment token, how many of the policy's calls its text answers (0 if the policy made
+        answered: For each environment token, the number of calls that its message answers (0 if the policy made
             none); -1 elsewhere (int64). ``None`` if no term lists ``environment`` in ``needs``. If it is set,
             ``logp`` also covers the environment's tokens.
         embedding: Mean of the last layer over the policy's tokens of each row, (B, H), with a gradient; ``None`` if no

@@ -15,7 +15,7 @@ _STALE, _LEAST, _TIMES, _GROWTH, _STEPS = 0.02, 5e-4, 20.0, 3.0, 5
 _RECENT, _TREND, _HIGHER = 30, 1.9, 1.2
 """The difference between engine and trainer counts as rising if, over at most ``_RECENT`` latest steps, its
 ``rank_trend`` is at least ``_TREND`` and it grows at least by the factor ``_HIGHER``. A difference that rounding causes
-has its full size at once."""
+does not rise: it has its full size from the first step on."""
 _DEEPER = 2.0
 
 

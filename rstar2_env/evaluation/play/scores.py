@@ -1,7 +1,7 @@
 """Scores of an evaluation: reward components that measure each episode in addition to the environment's reward.
 
-The components of training (``rstar2_env.rewards``) are computed by the same code, and have the same names in the
-``rewards`` of an episode. ``reward`` and ``correct`` of the episode remain the environment's. Not covered: figures of
+The components are those of training (``rstar2_env.rewards``), with the same code and the same names in the ``rewards``
+of an episode. ``reward`` and ``correct`` of the episode remain the environment's. Not covered: figures of
 the scores (``rstar2_env.evaluation.figures.summary``).
 """
 

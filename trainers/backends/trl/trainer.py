@@ -414,7 +414,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return 0.0 if self._nothing else super()._get_grad_norm(model, grad_norm)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return 0, since transformers cannot count operations from a step number; see the metric ``speed/mfu``."""
+        """Return 0: ``inputs`` has a step's number and no tokens to count; see the metric ``speed/mfu``."""
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

@@ -49,7 +49,7 @@ class MicroBatch:
         columns: Further values of the rows, by name; 0 for rows without a value.
         old_mean_logp: Mean over the vocabulary of the log-probabilities before the first update on the rollout;
             ``None`` if there was no update yet or no term needs it.
-        answered: For each environment token, how many of the policy's calls its text answers; -1 on other tokens.
+        answered: For each environment token, the number of calls that its message answers; -1 on other tokens.
             ``None`` if no term needs it.
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
