@@ -192,7 +192,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--policy", type=Path, help="folder to keep the policy in, so that it is made once")
     parser.add_argument("--model", type=Path, help="pretrained model that learns the turns, in place of a tiny one")
-    parser.add_argument("--policy-steps", type=int, help="training steps of the policy [120; 30 with --model]")
+    parser.add_argument("--policy-steps", type=int, help="training steps of the policy [120; 16 with --model]")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--vllm", action="store_true", help="also play the first two rows through vLLM on both sides")
     parser.add_argument("--json", type=Path, help="file for the single runs")

@@ -43,7 +43,7 @@ RESPONSE = "stub"
 MORE_CALLS = 0.5
 """Chance of another call after a result."""
 MOST_CALLS = 3
-STEPS = {"tiny": 120, "pretrained": 30}
+STEPS = {"tiny": 120, "pretrained": 16}
 """Training steps of both kinds of policy."""
 MEAN_DIGITS = 20
 
@@ -53,7 +53,7 @@ def make_policy(
     *,
     pretrained: Path | None = None,
     steps: int | None = None,
-    rows: int = 16,
+    rows: int | None = None,
     hidden: int = 128,
     layers: int = 3,
     seed: int = 0,
@@ -65,7 +65,7 @@ def make_policy(
         pretrained: Folder of a model that learns the turns in place of a new tiny one; its tokenizer must know the
             marks of ChatML.
         steps: Training steps; ``None`` for those of ``STEPS``.
-        rows: Conversations in each.
+        rows: Conversations in each; ``None`` for 16, or 8 if the model is pretrained.
         hidden: Width of the residual stream of a tiny model.
         layers: Number of its layers.
         seed: Seed of the initial weights and of the training data.
@@ -80,6 +80,7 @@ def make_policy(
         tokenizer.chat_template = TEMPLATE
     model = AutoModelForCausalLM.from_pretrained(pretrained or folder, dtype=torch.float32)
     steps = steps or STEPS["pretrained" if pretrained else "tiny"]
+    rows = rows or (8 if pretrained else 16)
     _train(model, ChatCodec(tokenizer), steps, rows, rate, np.random.default_rng(seed))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -115,7 +116,9 @@ def _train(
     model: PreTrainedModel, codec: ChatCodec, steps: int, rows: int, rate: float, rng: np.random.Generator
 ) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, step / 10, (steps - step) / 40))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, step / 10, 3 * (steps - step) / steps)
+    )
     model.train()
     for _ in range(steps):
         batch = [conversation(codec, QUESTION % tuple(rng.integers(10, 1000, size=2)), rng) for _ in range(rows)]
