@@ -38,11 +38,22 @@ class Clock:
         self.now = until
 
 
+class Slot:
+    """A slot that records whether its control group was lowered."""
+
+    def __init__(self) -> None:
+        self.lowered = 0
+
+    def lower(self) -> None:
+        self.lowered += 1
+
+
 class Program:
     """A child that runs a call, with the replies about its tree."""
 
     def __init__(self, world: World, wall_s: float) -> None:
         self._world = world
+        self.slot = Slot()
         self.limits = {"wall_s": wall_s}
         self.call: object | None = object()
         self.started_at = world.clock.now
@@ -103,6 +114,7 @@ def test_a_short_program_is_left_alone(world: World) -> None:
     assert not program.end()
     world.clock.turn(60)
     assert (program.orders, program.stopped_for, world.deprioritized, world.way.count) == (0, None, 0, 0)
+    assert program.slot.lowered == 0
 
 
 def test_a_long_program_is_deprioritized_and_stops_counting_once(world: World) -> None:
@@ -110,7 +122,7 @@ def test_a_long_program_is_deprioritized_and_stops_counting_once(world: World) -
     world.clock.turn(AFTER_S * 1.1)
     assert (program.orders, world.deprioritized, world.way.count) == (1, 1, 1)
     world.clock.turn(WALL_S / 2)
-    assert (program.orders, world.deprioritized) == (1, 1)
+    assert (program.orders, world.deprioritized, program.slot.lowered) == (1, 1, 1)
     assert program.end()
     assert world.way.count == 0
 
