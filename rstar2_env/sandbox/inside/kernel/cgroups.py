@@ -160,9 +160,9 @@ class ControlGroups:
                 _sweep(above)
                 place = os.path.join(above, self._name)
                 self._locks.append(_make_locked(place))
-            self._parents["cpu"] = place
             file, weight = _WEIGHTS[self.version]
             _write(place, file, weight * min(os.cpu_count() or 1, _HEAVIEST))
+            self._parents["cpu"] = place
         except OSError as error:
             return f"the cpu controller is not available: {error.strerror or error}"
         return ""
