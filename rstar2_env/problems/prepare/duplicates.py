@@ -21,8 +21,8 @@ _SIGN = re.compile(r"[+*/^=<>|%]|(?<![^\W\d])-|-(?![^\W\d])")
 def question_key(question: str) -> bytes:
     """Return a digest of a question's words and signs; two questions with the same digest count as equal.
 
-    Relations and operators count, so that "x > 3" and "x < 3" are two questions, as are "1 + 1" and "1 - 1". Punctuation
-    does not count, nor does a hyphen between two letters.
+    Relations and operators count, so that "x > 3" and "x < 3" are two questions, as are "1 + 1" and "1 - 1".
+    Punctuation does not count, nor does a hyphen between two letters.
 
     Args:
         question: A question.
