@@ -143,7 +143,7 @@ def write_results(
         figures: Numbers by name, also nested.
         tables: Rows of cells by name of the table, the header first.
         commit: The code that made the results; ``None`` for the present commit.
-        load: What else the machine computed; ``None`` for its present load.
+        load: Other work of the machine at that time; ``None`` for the present load average.
     """
     told: dict[str, Any] = source(command) | {
         key: value for key, value in (("commit", commit), ("load", load)) if value
