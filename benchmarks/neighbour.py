@@ -172,6 +172,11 @@ def missing_layers(sandbox: LocalSandbox) -> list[str]:
     return [layer.name for layer in sandbox.capabilities() if not layer.required and not layer.active]
 
 
+def _is_within(one: dict[str, Any]) -> bool:
+    """Whether both ratios of a program are within ``WANTED``."""
+    return bool(one["p50_ratio"] <= WANTED[0] and one["p99_ratio"] <= WANTED[1])
+
+
 def show(found: list[dict[str, Any]]) -> None:
     """Print the programs with the largest ratios first."""
     print(f"{'mode':14} {'way':7} {'program':44} {'p50':>6} {'p99':>6} {'alone ms':>9} {'other ends':>10}")
@@ -180,7 +185,7 @@ def show(found: list[dict[str, Any]]) -> None:
             f"{one['mode']:14} {one['way']:7} {one['program'][:44]:44} {one['p50_ratio']:6.1f} {one['p99_ratio']:6.1f} "
             f"{one['alone_p50_ms']:9.2f} {one['other_ends']:>10}"
         )
-    within = sum(one["p50_ratio"] <= WANTED[0] and one["p99_ratio"] <= WANTED[1] for one in found)
+    within = sum(map(_is_within, found))
     bounds = f"{WANTED[0]:g} times the median and {WANTED[1]:g} times the 99th percentile"
     print(f"{within} of {len(found)} are within {bounds}.")
 
@@ -203,7 +208,7 @@ def tables_of(found: list[dict[str, Any]], worst: int = 6) -> dict[str, list[lis
     summary = [[*head, "changed results"]]
     for mode, way in dict.fromkeys((one["mode"], one["way"]) for one in found):
         lines = [one for one in found if (one["mode"], one["way"]) == (mode, way)]
-        within = sum(one["p50_ratio"] <= WANTED[0] and one["p99_ratio"] <= WANTED[1] for one in lines)
+        within = sum(map(_is_within, lines))
         ranges = [_range([one[ratio] for one in lines]) for ratio in ("p50_ratio", "p99_ratio")]
         ends = sum(one["other_ends"] for one in lines)
         said = "runs again and again" if way == "beside" else "was a cell of a resting session"

@@ -41,9 +41,7 @@ def of_equal_settings(
 
 
 def _world(world: str, results: Sequence[Mapping[str, Any]]) -> str:
-    by_policy: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for line in results:
-        by_policy[line["policy"]].append(line)
+    by_policy = _by_policy(results)
     most = max(count for line in results for _, count in line["problems"].values())
     samples = sorted({1, most})
     head = ["policy", "seeds", *(f"pass@{k}" for k in samples)]
@@ -64,6 +62,13 @@ def _world(world: str, results: Sequence[Mapping[str, Any]]) -> str:
         )
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return "\n".join([f"### {world}", "", text, "", *comparisons(by_policy)])
+
+
+def _by_policy(results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    by_policy: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for line in results:
+        by_policy[line["policy"]].append(line)
+    return by_policy
 
 
 def comparisons(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
@@ -93,9 +98,7 @@ def data_of(results: Sequence[Mapping[str, Any]], sentences: Mapping[str, Sequen
     if len(groups) != 1:
         raise SystemExit(f"Expected results of one world and equal settings, found {len(groups)} groups of them.")
     ((world, settings, lines),) = groups
-    by_policy: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for line in lines:
-        by_policy[line["policy"]].append(line)
+    by_policy = _by_policy(lines)
     figures: dict[str, Any] = {}
     rows = [["policy", "seeds", "right (95 % interval)", "failed calls", "failed calls of right episodes", "tokens"]]
     for policy, found in by_policy.items():
@@ -201,7 +204,7 @@ def pass_at(lines: Iterable[Mapping[str, Any]], k: int) -> Interval:
 def _together(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
     """Return the success of both policies by seed and problem, for those that both have.
 
-    A policy with one seed, such as a given cold start, is compared with each seed of the other.
+    A cold start that was given to all seeds is compared with each seed of the other.
     """
     seeds = {line["seed"] for line in (*a, *b)}
     ours, theirs = _success(a, seeds), _success(b, seeds)
@@ -209,11 +212,15 @@ def _together(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]) ->
     return np.array([ours[key] for key in both]), np.array([theirs[key] for key in both])
 
 
+def _is_of_all_seeds(line: Mapping[str, Any]) -> bool:
+    return line["policy"] == "cold_start" and "start" in line.get("settings", {})
+
+
 def _success(lines: Sequence[Mapping[str, Any]], seeds: Iterable[int]) -> dict[tuple[int, str], float]:
     return {
         (seed, name): right / count
         for line in lines
-        for seed in (seeds if len(lines) == 1 else (line["seed"],))
+        for seed in (seeds if _is_of_all_seeds(line) else (line["seed"],))
         for name, (right, count) in line["problems"].items()
     }
 

@@ -64,7 +64,7 @@ def make_policy(
         folder: Where to.
         pretrained: Folder of a model that learns the turns in place of a new tiny one; its tokenizer must know the
             marks of ChatML.
-        steps: Training steps; ``None`` for those of ``STEPS``.
+        steps: Training steps; ``None`` chooses them from ``STEPS``.
         rows: Conversations in each; ``None`` for 16, or 8 if the model is pretrained.
         hidden: Width of the residual stream of a tiny model.
         layers: Number of its layers.

@@ -133,7 +133,7 @@ def write_results(
     figures: Mapping[str, Any] | None = None,
     tables: Mapping[str, Sequence[Sequence[str]]] | None = None,
     commit: str | None = None,
-    load: str | None = None,
+    load: str = "",
 ) -> None:
     """Write a file of results, and correct the documents.
 
@@ -143,11 +143,11 @@ def write_results(
         figures: Numbers by name, also nested.
         tables: Rows of cells by name of the table, the header first.
         commit: The code that made the results; ``None`` for the present commit.
-        load: Other work of the machine at that time; ``None`` for the present load average.
+        load: Other work of the machine at that time; empty for the present load average.
     """
-    told: dict[str, Any] = source(command) | {
-        key: value for key, value in (("commit", commit), ("load", load)) if value
-    }
+    told: dict[str, Any] = source(command, load)
+    if commit is not None:
+        told["commit"] = commit
     told |= {key: value for key, value in (("figures", figures), ("tables", tables)) if value}
     text = _ROW.sub(lambda row: " ".join(row[0].split()), json.dumps(told, indent=1, ensure_ascii=False))
     (DATA / f"{name}.json").write_text(f"{text}\n", "utf-8")

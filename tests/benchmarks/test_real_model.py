@@ -79,9 +79,16 @@ def test_policies_are_paired_by_problem_and_seed(table: ModuleType) -> None:
 
 
 def test_a_cold_start_of_all_seeds_is_compared_with_each_of_them(table: ModuleType) -> None:
-    ours, theirs = [line("cold_start", 50, 0)], [line("grpo", 50 + 20 * seed, 0, seed=seed) for seed in (0, 1, 2)]
+    ours = [{**line("cold_start", 50, 0), "settings": {"start": "model"}}]
+    theirs = [line("grpo", 50 + 20 * seed, 0, seed=seed) for seed in (0, 1, 2)]
     (said, *_) = table.comparisons({"cold_start": ours, "grpo": theirs})
     assert said.startswith("- grpo - cold_start: success 0.100 (")
+
+
+def test_a_policy_with_one_finished_seed_is_compared_with_this_seed_alone(table: ModuleType) -> None:
+    ours = [line("grpo", 50 + 20 * seed, 0, seed=seed) for seed in (0, 1, 2)]
+    (said, *_) = table.comparisons({"grpo": ours, "grpo_roc": [line("grpo_roc", 60, 0, seed=0)]})
+    assert said.startswith("- grpo_roc - grpo: success 0.050 (")
 
 
 def test_the_table_has_every_policy_with_its_intervals_and_statuses(table: ModuleType) -> None:

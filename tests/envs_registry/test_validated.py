@@ -52,7 +52,7 @@ def test_one_of_each_kind_passes_the_other_two(env_id):
 
 
 def test_the_gallery_has_the_exploits_of_every_environment():
-    # Measured anew with: python tools/exploit_table.py
+    # To measure again: python tools/exploit_table.py
     assert set(IDS) | set(EXTRA_OF) == set(stored())
     assert all(row["oracle"] == 1.0 for row in stored().values())
     assert all(row["earns"] < 0.5 for row in stored().values())

@@ -1,4 +1,4 @@
-"""An empty heading of a table is no heading, and all others are."""
+"""A heading cell of a table without text becomes an ordinary cell; all other headings stay."""
 
 import build
 import table_corners
