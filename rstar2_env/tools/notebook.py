@@ -57,8 +57,8 @@ class NotebookTool(SandboxTool):
     An instance serves one environment. If a cell ends the session (too much memory, an exit), the cell has the status
     of its error and the policy sees a message; the next cell starts in a new session. If the session was lost through
     no fault of the policy (eviction, a restarted provider), or if the environment is a copy, the earlier cells are run
-    again in a new session. If an earlier cell then has another status than before, the call is ``unavailable``. If the
-    earlier cells themselves end the session, the status of the call is ``exception``.
+    again in a new session. If an earlier cell then has a different status than in its first run, the call is
+    ``unavailable``. If the earlier cells themselves end the session, the status of the call is ``exception``.
 
     The tool has the arguments of ``SandboxTool``; ``limits`` apply to the wall clock and output of one cell, and to the
     memory, processes and files of the whole session.

@@ -27,8 +27,8 @@ class SandboxTool(ABC):
 
     Args:
         sandbox: Where the programs run: a ``Sandbox``, the name of a provider ("local"), or a provider's options with
-            its name under ``"provider"``. With a name or options, the tool uses a sandbox that the process shares; it
-            is started at the first call and released by ``close``.
+            its name under ``"provider"``. With a name or options, the tool uses a sandbox that all users of the
+            same options in this process share; the first call starts the sandbox, and ``close`` releases it.
         limits: Resource limits of each program.
         max_output: Maximum length of the output that the policy is shown, in characters; longer output is cut in the
             middle.

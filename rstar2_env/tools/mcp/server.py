@@ -132,7 +132,7 @@ class McpServer:
                 self._repeat(*call)
 
     def _repeat(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> None:
-        """Repeat a call of the episode in a new program.
+        """Repeat an earlier call of the episode in a newly started server program.
 
         Raises:
             LostError: The call failed this time, so the program does not have the state of the episode.
@@ -169,7 +169,7 @@ class McpServer:
         return ToolResult(name, ToolStatus.TIMEOUT, message, error_type="timeout")
 
     def _unavailable(self, name: str, why: str) -> ToolResult:
-        """Return the result of a call that the server did not carry out; log the reason if it is new."""
+        """Return the result of a call that the server did not carry out; log ``why`` unless it was just logged."""
         if why != self._why:
             _log.warning("The tool %r of the MCP server %r is not available: %s", name, self._options.target, why)
             self._why = why
