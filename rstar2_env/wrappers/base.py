@@ -54,7 +54,7 @@ def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
 class EpisodeSeeds:
     """Assigns every episode a known seed, so that the episode can be restarted even if ``reset`` received no seed.
 
-    After the first reset with a seed, the same sequence of resets produces the same seeds.
+    A seed passed to ``reset`` also determines the seeds that later resets without a seed draw.
     """
 
     def __init__(self) -> None:

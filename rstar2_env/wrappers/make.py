@@ -49,7 +49,7 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
     finds the user's own code, and does not add the passive checker, which warns about text spaces.
 
     Args:
-        env: A Gymnasium id ("rstar2/MathTool-v0"), also with the module or file that registers it
+        env: A Gymnasium id ("rstar2/MathTool-v0"); an id after the module or file that registers it
             ("./divisors.py:mine/Divisors-v0"); a class in your own module or file ("./divisors.py:DivisorsEnv");
             or the class or function itself.
         wrappers: Wrappers, innermost first: a name with options ("fault_injection:rate=0.1,kinds=timeout+lost"), a

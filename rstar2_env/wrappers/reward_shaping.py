@@ -1,6 +1,6 @@
 """``RewardShaping``: a reward built from named components, each logged separately.
 
-Covered: weights, gates, and clips of each component and of the sum; components scored at the end or at every turn;
+Covered: weight, gate and clip of each component; the clip of the sum; components scored at the end or at every turn;
 components that need the problem, if the environment has a source of problems; components with a judge (the step waits
 for its reply). Not covered: components that need more (the group, the policy, its tokens); use these in a trainer's
 reward or in the scores of an evaluation.
@@ -125,7 +125,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         return dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
 
     def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> StepReturn:
-        """End the episode as ``unavailable`` because a judge did not answer; all figures then exclude the episode."""
+        """End the episode as ``unavailable`` because a judge did not answer; metrics exclude such episodes."""
         _LOG.warning("An episode could not be scored, so it is left out of the metrics: %s", error)
         self._unjudged, episode = True, self._episode
         # Add the keys that an environment sets at the end of an episode, if they are missing.
