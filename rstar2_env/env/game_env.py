@@ -200,7 +200,7 @@ class GameEnv(FamilyEnv):
     def oracle_turn(self) -> str:
         """Return the turn of a player that knows the opponent: correct intermediate answers and the best move.
 
-        This is for tests and reference figures: the player reads the match, which agents must not do.
+        This method is only for tests and reference scores: the player reads the match, which agents must not do.
         """
         assert self.match is not None
         move = self.match.best()
@@ -209,7 +209,7 @@ class GameEnv(FamilyEnv):
         return "\n".join([*lines, self.dialect.format_answer(move)])
 
     def random_turn(self, rng: np.random.Generator) -> str:
-        """Return a random legal move without intermediate answers, as the random baseline plays.
+        """Return the turn of the random baseline: a random legal move without intermediate answers.
 
         If the match has no ``guess(rng)``, return a random integer, which may not be a legal move.
         """

@@ -39,8 +39,8 @@ class NamedEnv:
     Attributes:
         name: The user's text, or the name of the class or function.
         env_id: The id in Gymnasium's registry, or "" if the environment is not registered.
-        creator: The class or function that creates the environment, or ``None`` if the id can only create its vector
-            form.
+        creator: The class or function that creates the environment, or ``None`` if the id can create only a vector
+            environment.
     """
 
     name: str

@@ -147,7 +147,7 @@ class PuzzleEnv(FamilyEnv):
         )
 
     def random_turn(self, rng: np.random.Generator) -> str:
-        """Return a turn with a random answer in the right format, as the random baseline plays."""
+        """Return the turn of the random baseline: a random answer in the right format."""
         return self.dialect.format_answer(self.family.guess(self.problem.meta, rng))
 
 

@@ -1,7 +1,7 @@
 """``register_env``: registers the Gymnasium id of an environment of any kind, with its vector form.
 
-Not covered: how environments are created (``rstar2_env.wrappers.make``), and how environments of other distributions
-are found (``rstar2_env.core.options.plugins``).
+Not covered: how environments are created (``rstar2_env.wrappers.make``), and how environments of other Python
+distributions are found (``rstar2_env.core.options.plugins``).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _NOTE_LENGTH = 64
 class ToolEnv(gym.Env[str, str]):
     """Text in, text out: a problem, turns with tool calls, a final answer.
 
-    ``rstar2/MathTool-v0`` documents the contract (spaces, ``info``, ends, reward) in full.
+    ``rstar2/MathTool-v0`` documents the contract (spaces, ``info``, ends of episodes, reward) in full.
 
     Args:
         problems: The source of the problems; any value that ``load_problems`` accepts.
@@ -53,7 +53,7 @@ class ToolEnv(gym.Env[str, str]):
             reproducible.
         tokenizer: Counts tokens for ``max_tokens``; a tokenizer, or its folder or hub name.
         timings: Add the wall-clock seconds of every call to ``info``, which is then no longer deterministic.
-        max_text: Maximum length of a text in the spaces, in characters, at least 1024. A longer action is an error;
+        max_text: Maximum length of an action or observation, in characters, at least 1024. A longer action is an error;
             longer results are cut in the middle.
         render_mode: ``"ansi"``, ``"human"`` or ``None``.
 

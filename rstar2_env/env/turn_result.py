@@ -21,7 +21,7 @@ StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 
 
 def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
-    """Return two keys of ``info``: ``tool_errors`` (failed calls) and ``tool_calls_total`` (all calls that count).
+    """Return two keys of ``info``: ``tool_errors`` (failed calls) and ``tool_calls_total`` (see ``ToolStatus.counts``).
 
     Args:
         statuses: Statuses of the calls, without injected faults.
