@@ -129,7 +129,7 @@ def encoded(parts: Sequence[int], whole: int, rng: np.random.Generator) -> tuple
         rng: The generator of random numbers.
 
     Returns:
-        The words of the addends, the word of the sum, and the digit of each letter in alphabetical order.
+        The words of the addends, the word of the sum, and the digit of each letter, sorted by letter.
     """
     chosen = [_ALPHABET[int(place)] for place in rng.permutation(len(_ALPHABET))[:10]]
     *addends, total = ("".join(chosen[int(digit)] for digit in str(number)) for number in (*parts, whole))

@@ -149,14 +149,14 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: with probability ``strength`` one that wins or else blocks, if any; otherwise random."""
+        """The opponent's move: with probability ``strength`` a winning or else blocking move, if any; otherwise random."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice
         return choice[int(draw(self.seed, "plays", board) * len(choice))]
 
     def best(self) -> str:
-        """Return the next move of a winning sequence; without one, a blocking move, or else the first legal move."""
+        """Return the next move of a winning sequence; if none is known, a blocking move, else the first legal move."""
         if self.board not in self._book:
             self._book |= self._line(self.board)
         return str(self._book.get(self.board) or self._safe())

@@ -1,7 +1,7 @@
 r"""Arithmetic over given numbers: a parser without ``eval``, exact values, and a solver.
 
-Covered: whole numbers, ``+ - * /`` and parentheses, exact rationals as values, other notations of the operators that
-models use (``×``, ``÷``, ``\times``, ``\frac{a}{b}``). Deliberately not covered: unary minus, powers, implicit
+Covered: whole numbers, ``+ - * /`` and parentheses, exact rationals as values, other notations that models use for
+operators (``×``, ``÷``, ``\times``, ``\frac{a}{b}``). Deliberately not covered: unary minus, powers, implicit
 multiplication.
 """
 
@@ -226,7 +226,7 @@ def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.rand
         rng: The generator of random numbers.
 
     Returns:
-        The expression and its value; ``None`` after 40 tries.
+        The expression and its value; ``None`` after 40 failed draws.
     """
     for _ in range(_TRIES):
         found = random_whole_expression(numbers, rng)

@@ -71,7 +71,7 @@ class Puzzle(Family, ABC):
 
         Args:
             split: "train", "validation" or "test".
-            seed: Each seed gives another sequence of problems.
+            seed: Each seed gives a different sequence of problems.
 
         Raises:
             ConfigurationError: There is no such split, or the seed is not an integer of at least 0.
@@ -84,7 +84,7 @@ class Puzzle(Family, ABC):
 
         Args:
             split: "train", "validation" or "test".
-            seed: Each seed gives another sequence of problems.
+            seed: Each seed gives a different sequence of problems.
             **knobs: The family's knobs.
 
         Raises:

@@ -1,7 +1,7 @@
 """String functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), compiled from the source shown in prompts.
 
-There are thirteen functions for training and twelve for evaluation only, with fixed numbers in their names. Their
-sources are strings in this file; the functions are compiled from them once, when first used. As in the published sets,
+There are thirteen functions for training and twelve for evaluation only. Each has a fixed name, such as ``func_7``. The
+sources are strings in this file; they are compiled once, when the functions are first used. As in the published sets,
 some evaluation functions (repeat, rotate, interlace) compute the same result as a training function, with different
 code, so they test little.
 """

@@ -1,4 +1,4 @@
-"""Sudoku grids of 4, 6 or 9: rules, solver, random grids, puzzles with exactly one solution, answers.
+"""Sudoku grids with 4, 6 or 9 rows: rules, solver, random grids, puzzles with exactly one solution, answers.
 
 A grid is a flat list in reading order, 0 for an empty cell. Not covered: variants with other rules.
 """
