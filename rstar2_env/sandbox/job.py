@@ -108,8 +108,9 @@ class Outcome:
             kernel: ``"wall_clock"``, ``"cpu"``, ``"memory"``, ``"processes"``, ``"files"``, ``"pipes"``, ``"output"``
             (limits), ``"rest"`` (a session could not be halted between cells), ``"forged"`` (the program forged a
             message of the sandbox), ``"system_call"``, ``"signal"``, ``"exit"`` (nonzero exit code). Reported by the
-            process of the program: ``"compile"``, ``"raised"`` (in a session that continues). Failures of the sandbox
-            or acts of the caller, with status ``unavailable``: ``"lost"``, ``"closed"``, ``"session_ended"``.
+            process of the program: ``"compile"``, ``"raised"`` (an exception in a session that continues). Failures of
+            the sandbox or acts of the caller, with status ``unavailable``: ``"lost"``, ``"closed"``,
+            ``"session_ended"``.
     """
 
     status: ToolStatus

@@ -174,7 +174,7 @@ def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
 
 
 def end_idle_sandboxes() -> None:
-    """End every shared sandbox that has no open handle now, instead of after ``KEEP_S`` seconds."""
+    """End now, instead of after ``KEEP_S`` seconds, every shared sandbox that has no open handle."""
     with _guard:
         ended = [_forget(key) for key in list(_idle)]
     for entry in ended:

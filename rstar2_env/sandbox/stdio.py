@@ -105,7 +105,7 @@ def limited(
 
 
 def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the plan of the isolation layers, except those in ``without``, for programs under ``limits``.
+    """Return the plan of the isolation layers for programs under ``limits``; layers named in ``without`` are omitted.
 
     The plan is computed once in each process.
 

@@ -96,7 +96,7 @@ class Container(Host):
         self._stderr = bytearray()
 
     def start(self) -> socket.socket:
-        """Create a container, attach to its streams, start it, and return the stream.
+        """Create a container, attach a socket to its standard streams, start it, and return the socket.
 
         Raises:
             SandboxUnavailableError: The engine does not answer, or rejects the container.

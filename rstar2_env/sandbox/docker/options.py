@@ -32,7 +32,7 @@ class DockerOptions(LocalOptions):
             its calls from one another, or if isolation is off; otherwise two per usable core, since each container
             then serves one call and is replaced.
         memory_mb: Memory limit of a container in MiB. With ``None``, it is the sum of: the limits of the concurrent
-            calls; 64 MiB per session, or ``session_memory_mb`` for all sessions; and the memory of the sandbox itself;
+            calls; ``session_memory_mb`` if it is set, else 64 MiB per session; and the memory of the sandbox itself;
             but at most 80 % of the machine's memory.
         cpus: Cores of a container; ``None`` uses ``workers``.
         pids: Maximum number of processes and threads in a container. With ``None``, it is the sum of: the limits of the

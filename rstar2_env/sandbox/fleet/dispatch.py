@@ -280,7 +280,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down, and queue for it, under the same ids, the calls ``left`` that it may have accepted."""
+        """Mark a server as down; queue for it the calls ``left``, which it may have accepted, under unchanged ids."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -421,7 +421,7 @@ def _late(link: Link, horizon: float, call: FleetCall) -> bool:
 
 
 def _part(calls: Iterable[FleetCall], chosen: Callable[[FleetCall], bool]) -> tuple[deque[FleetCall], deque[FleetCall]]:
-    """Split calls into those for which ``chosen`` holds and the others; both keep their order."""
+    """Split calls into those for which ``chosen`` holds and all others; keep the order within each part."""
     parts: tuple[deque[FleetCall], deque[FleetCall]] = (deque(), deque())
     for call in calls:
         parts[not chosen(call)].append(call)

@@ -138,7 +138,7 @@ def _end_session(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
-    """Return the names in ``field`` of a request's body; ``what`` describes them in the error message.
+    """Return the list of strings in ``field`` of a request's body; ``what`` says in the error message what they name.
 
     Raises:
         ConfigurationError: The field is not a list of strings.

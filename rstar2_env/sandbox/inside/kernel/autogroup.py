@@ -1,4 +1,4 @@
-"""Checks whether the kernel's autogroup gives each program, as a session of processes, its own share of the cores.
+"""Checks whether the kernel's autogroup gives each program (which has its own ``setsid`` session) a share of the cores.
 
 Autogroup acts only if the setting ``kernel.sched_autogroup_enabled`` is 1, and only on processes in the root group of
 the cpu controller. Covered: both versions of control groups. If a container hides the groups above its own, the answer

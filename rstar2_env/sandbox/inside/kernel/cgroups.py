@@ -21,11 +21,11 @@ before the kernel kills it."""
 
 
 _WEIGHTS = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
-"""For each version, the file of the CPU weight and the weight of one group."""
+"""For each version of control groups: the name of the file for the CPU weight, and the weight of one group."""
 _LOWERED = 4
-"""Divisor of the weight of a deprioritized call: about the weight of a nice value that is higher by 6."""
+"""Divisor that lowers the CPU weight of a deprioritized call, about as much as a nice value higher by 6 would."""
 _HEAVIEST = 100
-"""Largest multiple of the weight of one group that both versions accept."""
+"""Largest multiple of one group's CPU weight that both versions of control groups accept."""
 
 
 class ControlGroup:
@@ -145,8 +145,8 @@ class ControlGroups:
     def share_cores(self) -> str:
         """Give each group that is made from now on an equal share of the cores; return why this is not possible.
 
-        The containing group weighs as much as one group for each core, so that calls keep their share against other
-        processes.
+        The weight of the containing group is one group's weight times the number of cores, so that calls keep their
+        share against other processes.
 
         Returns:
             The reason; empty if the groups have shares.
@@ -238,7 +238,7 @@ def _limits_of_version_1() -> dict[str, str]:
 
 
 def _version_1(controller: str) -> str:
-    """Return the folder of this process's group of a controller in version 1.
+    """Return the folder of this process's version 1 group for a controller.
 
     Raises:
         OSError: There is no such folder, or it is not writable.

@@ -1,6 +1,6 @@
 """Allow-lists of commands, options and flags for system calls that are allowed only with certain arguments.
 
-Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
+Each entry occurs in a system-call trace of the tests of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
 counterpart of such an entry (the getter of a setter). The numbers of commands, options and flags are part of the
 kernel's interface, and the same on x86-64 and arm64. The lists exclude, for example, commands that insert terminal
 input or change line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to

@@ -136,7 +136,7 @@ class Isolation:
         self._sealing.run()
 
     def _make_net(self) -> int:
-        """Create one network namespace for all calls of a slot; one per call would cost more than all other layers."""
+        """Create a slot's network namespace (see ``prepare``); one per call would cost more than all other layers."""
         linux.unshare(linux.CLONE_NEWNET)
         try:
             return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)

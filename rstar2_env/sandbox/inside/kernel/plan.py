@@ -33,8 +33,8 @@ class IsolationPlan:
         seccomp: Whether the system-call filter is active.
         landlock: Version of Landlock that is used; 0 means that Landlock is not used.
         memory_group: Whether a control group limits the memory of a call, including kernel memory.
-        counted: Whether the kernel counts a program's processes separately from those of other users, so that a limit
-            on them is exact.
+        counted: Whether the kernel counts a program's processes apart from all other processes, so that the program's
+            limit on processes is exact.
         shared_processes: Number of the caller's processes at the start, plus a margin, if the kernel counts them
             together with the processes of programs; otherwise 0.
     """
@@ -51,7 +51,7 @@ class IsolationPlan:
 
     @property
     def own_user(self) -> bool:
-        """Whether a program runs as another user than the caller, or in its own user namespace."""
+        """Whether a program runs under a different user id than the caller, or in its own user namespace."""
         return self.user or self.users_from > 0
 
     @property

@@ -57,22 +57,21 @@ shutdown 48 210, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
 getpeername 52 205, getsockopt 55 209, setsockopt 54 208
 """,
 }
-"""Allowed calls, grouped by purpose: calls in a trace (``tools/trace_calls.py``), and the calls of ``KIN`` and
-``EXTRA``."""
+"""Allowed calls, grouped by purpose: calls that ``tools/trace_calls.py`` recorded, and ``KIN`` and ``EXTRA``."""
 
 KIN = """
 epoll_create epoll_pwait epoll_pwait2 eventfd faccessat fchmodat2 fork futex_requeue futex_wait futex_waitv futex_wake
 futimesat getcpu getdents getrlimit gettimeofday lstat mknod nanosleep pipe ppoll preadv pwritev renameat2
 rt_sigsuspend select setgid setrlimit setuid stat statx time tkill utime utimes
 """
-"""Calls that are allowed although no trace has them: other versions of the C library use them instead of traced calls.
-"""
+"""Allowed calls that ``tools/trace_calls.py`` did not record: other versions of the C library use them instead of
+recorded calls."""
 EXTRA = {
     "capget": "reads the capabilities of the process, which has none",
     "recvmsg": "buffers and descriptors among a program's own processes, as newer versions of asyncio send them",
     "sendmsg": "as recvmsg",
 }
-"""Calls that are allowed although no trace has them, each with the reason."""
+"""Allowed calls that ``tools/trace_calls.py`` did not record, each with the reason."""
 
 IPC = """
 shmget 29 194, shmat 30 196, shmctl 31 195, shmdt 67 197, semget 64 190, semop 65 193, semctl 66 191,
@@ -110,7 +109,7 @@ settimeofday 164 170, clock_settime 227 112
 """Calls that end the program, since no benign program makes them."""
 
 ABSENT = "memfd_create 319 279, mbind 237 235"
-"""Calls that occur in a trace but nevertheless return ENOSYS, since their kernel memory is not counted anywhere."""
+"""Calls that ``tools/trace_calls.py`` recorded but that return ENOSYS, since nothing counts their kernel memory."""
 
 SPECIAL = {
     "clone": (56, 220),

@@ -62,7 +62,7 @@ class Cells:
     lose: Callable[[Call, str], None]
 
     def __post_init__(self) -> None:
-        """Create the record of the sessions."""
+        """Create ``sessions``, which manages the sessions of the warden."""
         self.sessions = Sessions(self.options, self.loop, self.queue, self.pool.discard)
 
     def begin(self, child: Child, call: Call) -> None:

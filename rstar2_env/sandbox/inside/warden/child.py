@@ -178,7 +178,7 @@ class Child:
         Args:
             tasks: Largest number of processes and threads.
             memory: Largest memory in bytes.
-            files: Largest size of its files in bytes.
+            files: Largest total size of files below the working folder, in bytes.
             pipes: Largest number of pipes.
 
         Raises:

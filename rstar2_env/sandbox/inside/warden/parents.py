@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _UNUSED_S = 60.0
 """Seconds without a call after which a parent process may be replaced by another."""
 _FADING = 0.99
-"""Factor by which each new call reduces the weight of all earlier calls in the parents' shares of calls."""
+"""Factor that each new call applies to the weights of earlier calls, when the share of calls per parent is computed."""
 
 
 class Parents:

@@ -325,7 +325,7 @@ class WardenSupervisor:
     # End of children
 
     def _stop(self, child: Child, why: str) -> None:
-        """End the program of a call that exceeded a limit; if the call belongs to a session, interrupt the call."""
+        """Stop a call that exceeded a limit: interrupt the call if it belongs to a session, else end its program."""
         if child.session is not None:
             self._cells.stop(child, why)
         elif child.call is not None and child.stopped_for is None and child.wait_status is None:

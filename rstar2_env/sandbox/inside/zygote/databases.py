@@ -1,8 +1,8 @@
 """Lets programs use SQLite databases in files, although the sandbox refuses the kernel's file locks.
 
-SQLite has a second way to lock a database: a folder next to it (``unix-dotfile``). It excludes concurrent access by the
-processes of a program in the same way, but does not support a write-ahead log: ``PRAGMA journal_mode=WAL`` leaves the
-journal mode unchanged.
+SQLite can also lock a database with a folder next to the file (``unix-dotfile``). Such a lock excludes concurrent
+access by a program's processes as a file lock does, but does not support a write-ahead log:
+``PRAGMA journal_mode=WAL`` leaves the journal mode unchanged.
 """
 
 from __future__ import annotations

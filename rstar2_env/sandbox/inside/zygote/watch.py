@@ -3,8 +3,8 @@
 An rlimit applies to one process or one file, but a program can have many processes and files. Covered: a tree's total
 memory, including kernel memory of its sockets; its tasks (threads); its pipes; and its files, including unnamed ones
 that are open or mapped. A check has a bounded duration and continues where the previous one stopped, since a program
-can make its processes slow to read. Not covered: usage in the tens of milliseconds between two checks; only rlimits
-bound it.
+can make its processes slow to read. Not covered: peaks between two checks, tens of milliseconds apart; only rlimits
+bound these peaks.
 """
 
 from __future__ import annotations
