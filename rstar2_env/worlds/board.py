@@ -149,7 +149,10 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: with probability ``strength`` a winning or else blocking move, if any; otherwise random."""
+        """The opponent's move.
+
+        With probability ``strength``, it is a winning or else a blocking move, if there is one; otherwise it is random.
+        """
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice
