@@ -38,7 +38,7 @@ def make_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
 
 
 def check_tokenizer(name: str) -> None:
-    """Check that a folder has the files of a tokenizer, without loading it; a name of the Hub passes unchecked.
+    """Check that a folder has the files of a tokenizer, without loading it; a name on the Hub passes unchecked.
 
     Raises:
         ConfigurationError: The folder exists but does not contain a tokenizer's files.

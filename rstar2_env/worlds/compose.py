@@ -102,7 +102,7 @@ def _join(
 
 
 def _wrap(inner: Composition, pool: Sequence[StringFunction], rng: np.random.Generator) -> Composition:
-    """Apply a string method or a function of ``pool`` to ``inner``; the function may take a further parameter."""
+    """Apply a string method or a function of ``pool`` to ``inner``; the function may take one more argument."""
     if rng.random() < _METHOD:
         method = pick(rng, CASE_METHODS)
         value = str(getattr(inner.value, method)())

@@ -1,7 +1,7 @@
-"""``Link``: a client's connection to one sandbox server: whether it is up, its capacity, and requests to it.
+"""``Link``: a client's connection to one sandbox server; tracks the server's state and capacity, and sends requests.
 
-Covered: the capabilities that a server reports, and the requests to it. Not covered: which calls it gets
-(``dispatch``). Everything here runs in the client's event loop.
+Covered: the capabilities that a server reports, and the requests to the server. Not covered: the choice of calls for a
+server (``dispatch``). Everything here runs in the client's event loop.
 """
 
 from __future__ import annotations
