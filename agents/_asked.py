@@ -123,7 +123,7 @@ class Asked:
         self._leader: Agent | None = None
 
     def with_agent(self, agent: Any, dialect: Dialect | str) -> Asked:
-        """Return an ``Asked`` for another inner agent, which plays in this episode and adds to this token count.
+        """Return an ``Asked`` for another inner agent; it shares this object's episode and token count.
 
         Args:
             agent: The other agent, in any form that ``inner_agent`` accepts; ``None`` returns ``self``.
