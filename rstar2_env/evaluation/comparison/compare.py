@@ -38,12 +38,12 @@ CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")
 _ENOUGH = 0.9
 """A value of k is used if at least this share of the problems has k samples in both compared runs."""
 _POINTS = 40
-"""Maximum number of points of a curve."""
+"""Maximum number of points of a pass@k curve."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """One figure of two compared runs.
+    """One figure (a number such as pass@1) of two compared runs.
 
     Attributes:
         baseline: The figure of the baseline, with its interval.

@@ -42,7 +42,7 @@ class Bounds(CheckedOptions):
             player.
         headroom: Minimum difference between 1 and the random player's mean reward.
         gap: Minimum difference between the mean rewards of the reference player and of the best exploit.
-        signal: Minimum share of groups in which rewards differ if a player of medium skill plays.
+        signal: Minimum share of groups (episodes with the same start) in which a medium-skilled player's rewards vary.
         episode_s: Maximum wall-clock seconds of an episode.
         memory_mb: Maximum growth of the process in MiB while episodes are played.
         turns: Maximum number of turns of an episode; a longer episode shows that the environment sets no limit itself.

@@ -23,7 +23,7 @@ from rstar2_env.testing.harness import canonical
 
 _DO_NOTHING = ("silent", "empty")
 _LEAKS = 2
-"""A smaller growth in handles or threads does not count as a leak: a new worker or an open log may explain it."""
+"""A growth in handles or threads below this number is no leak: a new worker or an open log may explain it."""
 
 
 @check(
