@@ -1,8 +1,8 @@
 """Unlimited sources: every index has a problem, generated from the seed, and splits never overlap.
 
-A family implements one function that draws an instance from a generator. The split of an instance is a hash of its
-content alone, so no seed, index or option can bring the same content into two splits: an instance that is not in the
-requested split is drawn again.
+A family implements one function that draws an instance from a generator. The split of an instance depends only on a
+hash of its content, so no seed, index or option can bring the same content into two splits. An instance that is not in
+the requested split is replaced by another draw.
 """
 
 from __future__ import annotations

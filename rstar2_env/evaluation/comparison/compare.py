@@ -1,9 +1,9 @@
 """Compare two or more evaluations, paired by problem: differences with intervals and p-values.
 
-The first evaluation is the baseline, with which each other one is compared. Covered: for the problems that a run and
-the baseline both played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``; the curves of pass@k and
-the k at which they cross; the problems whose share of right samples changed. Not covered: corrections of p-values if
-many runs are compared; the picture (``rstar2_env.evaluation.comparison.picture``).
+The first evaluation is the baseline; every other evaluation is compared with it. Covered: for the problems that a run
+and the baseline both played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``; the curves of pass@k
+and the k at which they cross; the problems whose share of right samples changed. Not covered: corrections of p-values
+if many runs are compared; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class Bounds(CheckedOptions):
 
     Attributes:
         oracle_tolerance: Maximum difference between 1 and the reference player's mean reward.
-        floor_margin: Minimum difference between the mean rewards of the reference player and of players without
-            knowledge; also the maximum reward of a wrong answer.
+        floor_margin: Minimum difference between the mean rewards of the reference player and of players that do not
+            know the answer; also the maximum reward of a wrong answer.
         variance_tolerance: Largest standard deviation of the reference player's reward.
         exploit_margin: Maximum amount by which the mean reward of an exploit may exceed the mean reward of the random
             player.
