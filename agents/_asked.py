@@ -4,8 +4,8 @@ Every text that an inner agent writes (discarded turns, votes, values, judgement
 counts its tokens. The counts come from the inner agent's ``usage``. If the inner agent does not count tokens, words are
 counted as an estimate, and ``usage`` reports their number as ``estimated_tokens`` too.
 
-Covered: the creation of the inner agent and its seeds, requests for several turns in one state of an episode, questions
-outside the episode, token budgets. Not covered: the choice among turns, and prompts; outer agents define both.
+Covered: the inner agent's creation and seeds, requests for several turns in one state of an episode, questions outside
+the episode, token budgets. Not covered: the choice among turns, and prompts; outer agents define both.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Asked:
         self._leader: Agent | None = None
 
     def with_agent(self, agent: Any, dialect: Dialect | str) -> Asked:
-        """Return an ``Asked`` for another inner agent, with the same episode and the same token count.
+        """Return an ``Asked`` for another inner agent; it shares this object's episode and token count.
 
         Args:
             agent: The other agent, in any form that ``inner_agent`` accepts; ``None`` returns ``self``.
@@ -234,7 +234,7 @@ class Asked:
         return Try(begun + more, agent)
 
     def length(self, text: str) -> int:
-        """Return the number of tokens in a text, or of its words if the inner agent has no ``count_tokens``."""
+        """Return the number of tokens in a text; if the inner agent has no ``count_tokens``, the number of words."""
         count = getattr(self._first, "count_tokens", None)
         return int(count(text)) if count is not None else len(text.split())
 

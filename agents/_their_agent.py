@@ -36,8 +36,8 @@ class TheirAgent(LoopAgent):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: Neither ``factory`` nor an endpoint is given, or both are, or the dialect cannot write every
-            call.
+        ConfigurationError: Neither ``factory`` nor an endpoint is given, or both are; or ``tools`` is ``"native"`` and
+            the dialect cannot write every tool call.
         MissingExtraError: The framework is not installed.
     """
 

@@ -19,7 +19,7 @@ from .base import AGENTS
 
 
 class LogitShift:
-    """A ``LogitsProcessor`` that adds the difference of two models' logits, for one sequence, token by token.
+    """A ``LogitsProcessor`` that adds the difference of two small models' logits to a large model's, for one sequence.
 
     Args:
         trained: The model whose logits are added.

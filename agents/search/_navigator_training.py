@@ -2,7 +2,7 @@
 
 The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_b Q(s', b))``, and ``r`` at the end of an episode, where r is the
 reward, s' the next state, and Q' a copy of Q that is renewed every ``copy_every`` updates. Covered: ``learn``, for any
-function that plays an episode with given block choices; ``train_navigator``, which plays in an environment through
+function that plays an episode with a given ``Chooser``; ``train_navigator``, which plays in an environment through
 ``reset`` and ``step``. Torch is imported only for training.
 """
 

@@ -3,8 +3,9 @@
 The score of a child with value q and n visits, whose parent has N visits, is ``q + sqrt(N-1)/(1+n) (c1 +
 ln((N+c2)/c2))`` with c1 = 1.25 and c2 = 19652; the discount is .96. Examples for q = 0: (N, n) = (10, 0) gives 3.7515,
 (10, 3) gives .9379, (100, 5) gives 2.0813. The value of a new leaf is the value model's estimate. The process model
-checks each step: the reward of a step is minus the process model's confidence that the step is wrong, so long chains
-have no advantage. The reward of an answer is its value. The paper leaves the choice of these rewards open.
+checks each step: the reward of a step is minus the process model's confidence that the step is wrong. Since this
+reward is never positive, a chain gains nothing by being long. The reward of an answer is its value. The paper leaves
+the choice of these rewards open.
 """
 
 from __future__ import annotations

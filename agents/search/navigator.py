@@ -3,7 +3,7 @@
 State: the model rates its own work with seven scores from 1 to 3. Three scores rate the work so far (correct modelling,
 clarity, correct calculation), two rate the remaining work (few steps, easy ideas), and two rate the answer (nearness,
 confidence). Blocks (actions): reason one step, decompose, debate, refine, terminate. Rules: the chain ends with an
-answer, or after ``steps`` blocks; at the first step, the block reason is played in place of refine. The policy is the
+answer, or after ``steps`` blocks; at the first step, ``reason`` is played instead of ``refine``. The policy is the
 greedy policy of a dueling network of 2,566 parameters (``_dueling``), trained by Double DQN; without weights the agent
 plays one fixed block until it has an answer. ``train_navigator`` trains a policy on any environment, with the reward at
 the end of the episode; the paper uses a process reward model.

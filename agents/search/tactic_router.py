@@ -2,9 +2,9 @@
 
 The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
 ``program_aided`` (words and a program). Each tactic runs at most once; its result is added to the prompt, and the model
-chooses again. This ends when the model names no unused tactic of ``routes`` (it may name ``aggregate``), when a tactic
-fails, or after ``steps`` tactics. Then the model answers from all results. The paper also has logic programs for a
-solver; here a Python program can call a solver.
+chooses again, until it names ``aggregate`` or no unused tactic of ``routes``, a tactic fails, or ``steps`` tactics have
+run. Then the model answers from all results. The paper also has logic programs for a solver; here a Python program can
+call a solver.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TacticRouter(Thinker):
         routes: The tactics to choose from, each one of ``TACTICS``.
         steps: Maximum number of tactics to run.
         tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
-        dialect: The dialect, or its name: the format in which the environment reads calls of tools and answers.
+        dialect: The environment's dialect, in which tool calls and answers are written.
 
     Raises:
         ConfigurationError: A route is not one of ``TACTICS``, an option is out of its range, or the agent cannot be an
@@ -72,7 +72,7 @@ class TacticRouter(Thinker):
 
     @property
     def results(self) -> Sequence[tuple[str, str]]:
-        """The tactics run for the last question, each with its result."""
+        """The tactics that were run for the last question, each with its result."""
         return tuple(self._results)
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:

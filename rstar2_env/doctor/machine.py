@@ -1,9 +1,9 @@
 """``MachineState``: the input of all checks, as one record that can be written as JSON and read back.
 
 Checks depend on this record alone, so the state of another machine can be checked anywhere: ``rstar2 doctor --json``
-writes the record, ``rstar2 doctor --machine FILE`` reads it, and the tests contain several records. Unknown values are
-empty, 0, -1 (no limit) or ``None``. Not covered: how the state of this machine is recorded (``record``), and the
-checks.
+writes the record, ``rstar2 doctor --machine FILE`` reads it, and the tests contain several records. An unknown value is
+empty, 0 or ``None``; an unknown limit is -1, which also means no limit. Not covered: how the state of this machine is
+recorded (``record``), and the checks.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class MachineState(CheckedOptions):
         torch: The installed torch.
         vllm: The installed vLLM.
         packages: Versions of further packages, keyed by the package's name.
-        environment: The environment variables that affect training, without keys and tokens.
+        environment: The environment variables that affect training, except those that may contain a secret.
         bounds: Limits of the process, its user and its control group.
         sandbox: State of the local sandbox.
         folder: The folder for runs.

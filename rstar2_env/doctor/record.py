@@ -4,8 +4,8 @@ Covered: files in ``/proc``, ``/sys`` and ``/dev``; limits of this process; inst
 environment variables; the layers of the local sandbox; the folder for runs; accelerators, from AMD's kernel driver
 (ROCm need not be installed), from ``nvidia-smi``, and from torch in a new interpreter, so that a crash or hang of torch
 is recorded as a result. Nothing is changed, except that a file is written to the folder for runs and removed. Not
-recorded: names of the machine and its users, except in the path of the folder; variables that may contain keys or
-tokens. Not covered: devices of other vendors, and whether a device computes correctly.
+recorded: names of the machine and its users, except in the path of the folder; environment variables that may
+contain a secret. Not covered: devices of other vendors, and whether a device computes correctly.
 """
 
 from __future__ import annotations

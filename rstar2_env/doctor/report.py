@@ -58,7 +58,8 @@ def report(
         machine: The state of the machine; without it, the cells about the machine stay empty.
         checked: Results of the checks.
         run: A run on that machine, whose metrics fill the form.
-        proof: Rows of the table of ``rstar2 doctor --prove``: part, result, figure, value, expected range, seconds.
+        proof: Rows of the table of ``rstar2 doctor --prove``. Its columns are part, result, figure (name of a measured
+            quantity), value, expected range and seconds.
     """
     parts = [
         _EMPTY_HEAD if machine is None else _HEAD,

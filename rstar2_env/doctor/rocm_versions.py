@@ -1,4 +1,4 @@
-"""Versions of ROCm, torch and vLLM in documents, images and checks.
+"""Versions of ROCm, torch and vLLM in documents, container images and checks.
 
 This module is their only source; a test compares README.md, the Makefile, the images, the compose file and the
 documents with it. None of these versions was run on an AMD GPU for this project; they are the versions that the
@@ -26,7 +26,7 @@ VLLM_BELOW = "0.33"
 """Lowest vLLM version that was not tested; the extra ``vllm`` requires a lower version."""
 
 VLLM_IMAGE = f"vllm/vllm-openai-rocm:v{VLLM}"
-"""vLLM's image for ROCm, with torch, RCCL and AITER."""
+"""vLLM's container image for ROCm, with torch, RCCL and AITER."""
 
 VLLM_WHEEL_PYTHON = "3.12"
 """The only Python version for which vLLM publishes ROCm wheels; with others, pip silently installs the CUDA wheel."""

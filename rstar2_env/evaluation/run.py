@@ -82,8 +82,8 @@ def evaluate(
             docs/run-folder.md); ``None`` writes nothing.
         resume: Continue ``out`` where it ends; episodes that do not count (``Episode.available``) are played again.
         overwrite: Replace ``out`` if it exists.
-        keep: Keep the episodes in memory if there is no ``out``. Without ``out`` and ``keep``, the result has figures
-            only.
+        keep: Keep the episodes in memory if there is no ``out``. With neither ``keep`` nor ``out``, the result has only
+            figures.
         progress: Show the progress on stderr or in a notebook; or a callback after every episode.
         stop: Once a stop is requested, no further episode begins, as after Ctrl-C.
         **options: Fields of ``EvaluationOptions``: ``model``, ``problems``, ``n``, ``k``, ``seed``, ...

@@ -1,4 +1,4 @@
-"""Several evaluations in one run: sets of problems and environments, each with its own budget, and one shared model.
+"""Several evaluations (sets) in one run: each set has its own problems, environment and budget; the model is shared.
 
 A suite is a mapping: options of ``evaluate`` that apply to every set, and ``sets``, each with options that override
 them::
@@ -79,7 +79,7 @@ class SuiteResult:
         return {name: _mean([one[name] for one in every]) for name in shared}
 
     def __str__(self) -> str:
-        """The table of each set, and the means."""
+        """The table of each set's figures, and the means of the figures over the sets."""
         return "\n\n".join([*map(str, self.results.values()), text_table("mean of the sets", self._means())])
 
     def _repr_html_(self) -> str:
@@ -91,7 +91,7 @@ class SuiteResult:
         return [(name, f"{value:.4f}") for name, value in means if value is not None] or [("", NOTHING)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures of every set and their mean as JSON values."""
+        """Return the figures of every set, and their means over the sets, as JSON values."""
         return {
             "sets": {name: result.to_dict() for name, result in self.results.items()},
             "mean": self.mean(),

@@ -1,4 +1,4 @@
-"""``measure_model``: measures how many tokens per second this machine reads, generates and trains with a model."""
+"""``measure_model``: measures a model's speed on this machine, in tokens per second: reading, generating, training."""
 
 from __future__ import annotations
 

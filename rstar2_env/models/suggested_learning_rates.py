@@ -1,4 +1,4 @@
-"""``suggest``: learning rates, lengths and warm-up that fit a pretrained model, from its number of parameters.
+"""``suggest``: learning rates, token limits and warm-up that fit a pretrained model of a given number of parameters.
 
 The learning rate is a power law of the number of parameters through two points, and constant beyond them. The first
 point, 135 million parameters, was tried with SmolLM2-135M-Instruct, whose cold start learns the format of a tool call

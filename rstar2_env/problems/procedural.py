@@ -1,8 +1,8 @@
 """Unlimited sources: every index has a problem, generated from the seed, and splits never overlap.
 
-A family implements one function that draws an instance from a generator. The split of an instance is a hash of its
-content alone, so no seed, index or option can bring the same content into two splits: an instance that is not in the
-requested split is drawn again.
+A family implements one function that draws an instance from a generator. The split of an instance depends only on a
+hash of its content, so no seed, index or option can bring the same content into two splits. An instance that is not in
+the requested split is replaced by another draw.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 
 SPLITS: Mapping[str, range] = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}
-"""For each split, its remainders of a content's hash modulo 10: eight of the ten belong to training."""
+"""For each split, the values of a content's hash modulo 10 that assign the content to the split."""
 
 _NUMBERS = {"train": 0, "test": 1, "validation": 2}
 _INDICES = 1 << 31
@@ -61,8 +61,8 @@ class ProceduralSource:
 
     Attributes:
         name: The family with its options; every id begins with it, so that ids of different options differ.
-        draw: Draws an instance; it is pickled with the source. In a ``functools.partial`` that binds ``split``, the
-            bound value is always set to this source's split, also after ``dataclasses.replace(source, split=...)``.
+        draw: Draws an instance; it is pickled with the source. If it is a ``functools.partial`` that binds ``split``,
+            the source replaces the bound value with its own ``split``.
         split: "train", "validation" or "test".
         seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
     """

@@ -1,10 +1,10 @@
 """The family ``word_arithmetic``: word problems of three to five steps with numbers up to 999.
 
-A problem is a story of sentences, and each sentence is one line of the program in ``meta["program"]``, whose output is
-the answer. The sentences of the test split are in no other split. That split therefore measures whether a policy
+A problem is a story and a question. Each sentence of the story is one line of the program in ``meta["program"]``, whose
+output is the answer. The sentences of the test split are in no other split, so the test split measures whether a policy
 understands sentences that occurred neither in traces nor in training. No computation is in two splits either, not even
-with its numbers in another order. ``meta["sentences"]`` names the sentences. Not covered: fractions, negative numbers,
-units that must be converted.
+with its numbers in another order. ``meta["sentences"]`` lists the templates of the problem's sentences. Not covered:
+fractions, negative numbers, units that must be converted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def word_arithmetic(
             other two.
         seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
         least_steps: Smallest number of arithmetic operations of a problem, 1 to 5.
-        most_steps: Largest number of operations; below ``least_steps``, no problem can be generated.
+        most_steps: Largest number of operations; if it is below ``least_steps``, no problem can be generated.
         max_number: Largest number in a question, at least 50.
 
     Raises:

@@ -1,6 +1,6 @@
 """Scores that select the next child of a node: the child's estimated value plus an exploration bonus.
 
-Every function takes counts and values, so trees other than ``Node`` can use it too. Covered: UCT as in RAP and
+Every function takes counts and values instead of a ``Node``, so it works for any tree. Covered: UCT as in RAP and
 DeepSearch, and MuZero's PUCT as in x1.
 """
 

@@ -71,8 +71,8 @@ class _CallMistake:
 
     Attributes:
         statuses: Statuses that the tool may report.
-        in_program: Changes the program; ``None`` leaves it unchanged.
-        in_call: Changes the written call; ``None`` leaves it unchanged.
+        in_program: Function that changes the program; ``None`` if the mistake does not change the program.
+        in_call: Function that changes the written call; ``None`` if the mistake does not change the written call.
     """
 
     statuses: frozenset[ToolStatus]
@@ -178,7 +178,8 @@ class FormatMistake:
     """A mistake in the format of an answer.
 
     Attributes:
-        spoil: Turns a well-formed answer into a malformed one; ``None`` if the dialect's format has no such mistake.
+        spoil: Function that turns a well-formed answer into a malformed one; it returns ``None`` if the dialect's
+            format has no such mistake.
         earns: Whether a right answer with the mistake still earns its reward.
     """
 

@@ -46,7 +46,7 @@ def not_a_trace(where: str, cause: str) -> ProblemFormatError:
 
     Args:
         where: Place of the record, as for ``messages_of``.
-        cause: The fault of the record.
+        cause: The reason why the record is not a trace.
     """
     return ProblemFormatError(
         f'{where} is not a record with "messages", each of which has "role" and "content": {cause}. '

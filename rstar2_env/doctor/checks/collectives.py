@@ -12,8 +12,8 @@ _WITHOUT_MSCCL = "7.13"
 
 
 _SUGGESTED = {"NCCL_MIN_NCHANNELS": "112", "HSA_ENABLE_IPC_MODE_LEGACY": "1"}
-"""Environment variables, with their values, that the images of AMD, verl and miles set for machines with several
-accelerators."""
+"""Environment variables, with their values, that the container images of AMD, verl and miles set for machines with
+several accelerators."""
 
 
 def rccl(machine: MachineState) -> DoctorResult:

@@ -126,7 +126,7 @@ def _suspicions(probes: Mapping[str, Suspicions], step: Callable[[int, str], Non
 
 
 MOST_FINDINGS = 8
-"""Maximum number of findings of each kind; further suspicions of a kind with so many findings are not checked."""
+"""Maximum number of findings of each kind; once it is reached, further suspicions of this kind are not checked."""
 
 
 def _confirmed(suspicions: Suspicions, until: float) -> tuple[list[AuditFinding], list[str]]:

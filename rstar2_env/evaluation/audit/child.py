@@ -1,6 +1,6 @@
 """The process that runs the audited code: ``python child.py REPLIES_FD``, which ``GraderProcess`` starts.
 
-It executes a target's setup, Python source that defines ``grade(gold, answer, question)``, and answers requests.
+It executes a target's setup (Python source that defines ``grade(gold, answer, question)``) and answers requests.
 Requests are lines of JSON on standard input; the reply to each grade is a line of JSON on the descriptor
 ``REPLIES_FD``. The target cannot access these two descriptors: its standard input is empty, and its output is
 discarded. If the request with the setup has a true ``trace``, the child records the files and variables that the target

@@ -171,7 +171,7 @@ def endless(setup: str, call: AuditCall, grade_timeout_s: float) -> str:
 
 
 def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, least_s: float) -> str:
-    """Return a program that shows that the time of a grade grows by ``factor`` or more when the answer doubles.
+    """Return a program that shows that doubling the answer's length multiplies the time by at least ``factor``.
 
     Args:
         setup: Setup of the target.

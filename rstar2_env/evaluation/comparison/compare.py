@@ -1,9 +1,9 @@
 """Compare two or more evaluations, paired by problem: differences with intervals and p-values.
 
-The first evaluation is the baseline, with which each other one is compared. Covered: for the problems that a run and
-the baseline both played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``; the curves of pass@k and
-the k at which they cross; the problems whose share of right samples changed. Not covered: corrections of p-values if
-many runs are compared; the picture (``rstar2_env.evaluation.comparison.picture``).
+The first evaluation is the baseline; every other evaluation is compared with it. Covered: for the problems that a run
+and the baseline both played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``; the curves of pass@k
+and the k at which they cross; the problems whose share of right samples changed. Not covered: corrections of p-values
+if many runs are compared; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")
 _ENOUGH = 0.9
 """A value of k is used if at least this share of the problems has k samples in both compared runs."""
 _POINTS = 40
-"""Maximum number of points of a curve."""
+"""Maximum number of points of a pass@k curve."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """One figure of two compared runs.
+    """One figure (a number such as pass@1) of two compared runs.
 
     Attributes:
         baseline: The figure of the baseline, with its interval.

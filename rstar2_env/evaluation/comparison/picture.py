@@ -23,7 +23,7 @@ class DrawnRun(Protocol):
 
 
 class DrawnProblem(Protocol):
-    """A problem whose share of right samples changed."""
+    """A problem whose share of right samples differs between the two runs."""
 
     @property
     def difference(self) -> float:
@@ -59,7 +59,7 @@ class Drawn(Protocol):
 
     @property
     def changed(self) -> Sequence[DrawnProblem]:
-        """Problems whose share of right samples differs."""
+        """Problems whose share of right samples differs between the two runs."""
 
 
 def draw(comparisons: Sequence[Drawn], path: Path, *, overwrite: bool = False) -> Path:

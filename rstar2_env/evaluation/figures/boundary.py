@@ -28,7 +28,7 @@ _SET_OF = dict(zip(((False, True), (True, False), (True, True), (False, False)),
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The problems that two evaluations share, divided into sets by which evaluation solved them.
+    """The problems that two evaluations share, divided into sets according to the evaluations that solved them.
 
     Attributes:
         expansion: Problems solved by the new evaluation and not by the baseline.

@@ -29,7 +29,7 @@ from rstar2_env.evaluation.figures.statistics import (
 from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figure_columns
 
 MOST_GROUPS = 64
-"""Maximum number of sources, or of difficulties, with figures of their own; the largest are kept."""
+"""Maximum number of sources, or of difficulties, with figures of their own; those with the most problems are kept."""
 
 
 @dataclass(frozen=True, slots=True)

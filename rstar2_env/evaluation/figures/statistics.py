@@ -246,8 +246,8 @@ def paired(
 
     The p-value comes from the permutation test of matched pairs, which flips the signs of the problems' differences
     (Good, Permutation, Parametric and Bootstrap Tests of Hypotheses, 3rd edition, section 3.7). If there are at most
-    ``resamples`` combinations of signs, all are used; otherwise ``resamples`` random combinations, and the observed
-    combination in addition.
+    ``resamples`` combinations of signs, all are used; otherwise, the observed combination and ``resamples`` random
+    combinations are used.
 
     Args:
         a: One number per problem, of shape (problems,).

@@ -49,7 +49,7 @@ _FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of many episodes.
+    """Figures (counts, means and shares) of many episodes.
 
     Episodes that failed, were cancelled or are unusable do not count: the means leave them out.
 
@@ -67,7 +67,7 @@ class Summary:
         broken_formats: Share of episodes that do not mark exactly one answer.
         code_share: Share of episodes with a tool call.
         code_share_correct: Share of the correct episodes that have a tool call.
-        tokens: Mean number of tokens that the policy wrote, over episodes for which it is known.
+        tokens: Mean number of tokens that the policy wrote, over the episodes for which this number is known.
         repetition: Mean share of an episode's four-word sequences that repeat an earlier one.
         truncated: Share of episodes that exhausted a budget of turns, tokens or time.
         statuses: Number of the policy's calls by status, over all episodes that count.

@@ -21,7 +21,7 @@ NOTHING = "–"
 
 
 def summary_rows(summary: Summary) -> dict[str, str]:
-    """Return the figures as text by their labels, in the order of display."""
+    """Return each figure as text, keyed by its label, in the order of display."""
     after = {
         "reward": {f"  {name}": estimate_text(estimate) for name, estimate in summary.rewards.items()},
         "tool_error_share_correct": {

@@ -25,7 +25,7 @@ _SYSTEM = (
 
 
 class ChainModelJudge:
-    """A language model behind an OpenAI-compatible endpoint.
+    """A judge that asks a language model behind an OpenAI-compatible endpoint.
 
     Args:
         base_url: Address of the endpoint, including the API version, such as ``http://127.0.0.1:8000/v1``.

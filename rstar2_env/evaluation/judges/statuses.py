@@ -1,4 +1,4 @@
-"""``statuses``: a chain is wrong if too many of its tool calls failed. It needs no model and does not read the text."""
+"""``statuses``: a chain is wrong if too many of its tool calls failed. The judge needs no model and reads no text."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class PolicyOptions(CheckedOptions):
         max_in_flight: Largest number of episodes played at the same time.
         revision: Branch, tag or commit of a model on the hub; ``None`` for the hub's default branch.
         dtype: Precision; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
-        attn_implementation: Attention of transformers; ``None`` lets it choose.
+        attn_implementation: Attention implementation of transformers; ``None`` lets transformers choose.
         trust_remote_code: Run the code that comes with a model on the hub.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
         chat_template_options: Variables passed to the template.

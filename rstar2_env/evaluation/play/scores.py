@@ -1,8 +1,8 @@
 """Scores of an evaluation: reward components that measure each episode in addition to the environment's reward.
 
-The components are those of training (``rstar2_env.rewards``), with the same code and the same names in the ``rewards``
-of an episode. ``reward`` and ``correct`` of the episode remain the environment's. Not covered: figures of
-the scores (``rstar2_env.evaluation.figures.summary``).
+The components are those of training (``rstar2_env.rewards``), and the ``rewards`` of an episode have the same names as
+in training. ``reward`` and ``correct`` of the episode remain the environment's. Not covered: figures of the scores
+(``rstar2_env.evaluation.figures.summary``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replay the actions of a stored episode in its environment, and find where the environment answers differently.
+"""Replay the actions of a stored episode in its environment, and find results that differ from the stored ones.
 
 Covered: the texts shown to the policy, rewards, ends, statuses and everything else in ``info``. Not covered: the tokens
 that the policy would draw (``rstar2_env.rollout.replay`` branches an episode while it is played).

@@ -134,7 +134,7 @@ def find_episode(written: str, place: str) -> OneStored:
     """Find one episode of a run.
 
     Args:
-        written: ``RUN``, or ``RUN@STEP`` for held-out episodes after STEP; without it, after the last step.
+        written: ``RUN``, or ``RUN@STEP`` for held-out episodes after STEP; ``RUN`` alone means the last step.
         place: The number of a held-out episode, or ``STEP/GROUP/MEMBER`` of an episode played for training.
 
     Raises:

@@ -35,14 +35,14 @@ class Bounds(CheckedOptions):
 
     Attributes:
         oracle_tolerance: Maximum difference between 1 and the reference player's mean reward.
-        floor_margin: Minimum difference between the mean rewards of the reference player and of players without
-            knowledge; also the maximum reward of a wrong answer.
+        floor_margin: Minimum difference between the mean rewards of the reference player and of players that do not
+            know the answer; also the maximum reward of a wrong answer.
         variance_tolerance: Largest standard deviation of the reference player's reward.
         exploit_margin: Maximum amount by which the mean reward of an exploit may exceed the mean reward of the random
             player.
         headroom: Minimum difference between 1 and the random player's mean reward.
         gap: Minimum difference between the mean rewards of the reference player and of the best exploit.
-        signal: Minimum share of groups in which rewards differ if a player of medium skill plays.
+        signal: Minimum share of groups (episodes with the same start) in which a medium-skilled player's rewards vary.
         episode_s: Maximum wall-clock seconds of an episode.
         memory_mb: Maximum growth of the process in MiB while episodes are played.
         turns: Maximum number of turns of an episode; a longer episode shows that the environment sets no limit itself.

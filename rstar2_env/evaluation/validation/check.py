@@ -20,7 +20,7 @@ from rstar2_env.evaluation.validation.bench import Bench, BenchEpisode
 
 Level: TypeAlias = Literal[1, 2, 3, 4]
 LEVELS: Mapping[int, str] = MappingProxyType({1: "static", 2: "runtime", 3: "semantic", 4: "statistical"})
-"""The four levels, with their names in OpenEnv's RFC 008."""
+"""The four levels of checks, with their names in OpenEnv's RFC 008."""
 
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
 MOST_EVIDENCE = 3

@@ -315,7 +315,7 @@ def _many_problems(env: TextEnv) -> bool:
 def _interleaved(
     bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
 ) -> BenchEpisode:
-    """Play the episode ``played`` again in ``env``, and use the instance ``beside`` before each of its turns.
+    """Play the episode ``played`` again in ``env``, and use the instance ``beside`` before each turn.
 
     Each time, ``beside`` is reset to the start of the episode ``other``, and plays that episode's first turn.
     """

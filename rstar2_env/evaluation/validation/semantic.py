@@ -23,7 +23,7 @@ from rstar2_env.testing.harness import canonical
 
 _DO_NOTHING = ("silent", "empty")
 _LEAKS = 2
-"""A smaller growth in handles or threads does not count as a leak: a new worker or an open log may explain it."""
+"""A growth below this number of handles or threads does not count as a leak: a new worker or log may explain it."""
 
 
 @check(
@@ -187,7 +187,7 @@ def _difference(one: BenchEpisode, other: BenchEpisode) -> str:
 
 
 def _held() -> dict[str, int]:
-    """Return the ``handles``, ``threads`` and ``memory_mb`` (resident, MiB) of this process; 0 if not reported."""
+    """Return the ``handles``, ``threads`` and ``memory_mb`` (resident, MiB) of this process; 0 if unknown."""
     handles = memory = 0
     with suppress(OSError):
         handles = len(os.listdir("/proc/self/fd"))

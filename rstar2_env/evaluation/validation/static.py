@@ -23,7 +23,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Maximum number of problems to check; up to this maximum, four times ``Bench.plays`` are checked, but at least 16."""
+"""Maximum number of problems to check. Up to this maximum, the number is four times ``Bench.plays``, at least 16."""
 
 
 @check(
@@ -112,7 +112,7 @@ def resource_declaration(bench: Bench) -> CheckFinding:
     remedy="Draw problems with the seed of the source (ProceduralSource), not from the clock or from a Python set.",
 )
 def task_distribution_pinning(bench: Bench) -> CheckFinding:
-    """Check that another instance has the same problems in the same order (OpenEnv RFC 008)."""
+    """Check that two instances have the same problems in the same order (OpenEnv RFC 008)."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:

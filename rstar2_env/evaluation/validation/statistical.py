@@ -18,7 +18,8 @@ from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracl
 _GROUP = 8
 _GROUPS = 6
 _SURE = 3.0
-"""A difference of fewer standard errors counts as chance; the number is high because many exploits are compared."""
+"""A difference below this number of standard errors counts as chance. The number is high because many exploits are
+compared."""
 
 
 @check(

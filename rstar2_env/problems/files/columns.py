@@ -3,8 +3,9 @@ r"""Reads the fields of a problem from records whose columns have other names, o
 A column is written ``PATH[|EXTRACTION...]``. The path descends into objects and lists by dots (``solution.answer``,
 ``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (the text after the last ``TEXT``, as in
 GSM8K's ``after:####``), ``before:TEXT`` (the text before the last ``TEXT``), ``boxed`` (the content of the last
-``\boxed{}``), ``regex:PATTERN`` (the last match, or its first group). Since a pattern may contain ``|``, ``regex`` must
-be the last extraction. Not covered: computing a field from several columns.
+``\boxed{}``), ``regex:PATTERN`` (the first group of the last match, or the whole match if the pattern has no group).
+Since a pattern may contain ``|``, ``regex`` must be the last extraction. Not covered: computing a field from several
+columns.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Columns:
         return mapped
 
     def top_level(self) -> list[str]:
-        """Return the names of the columns to read if ``keep`` is set; otherwise, the reader must read all columns."""
+        """Return the names of the columns to read; valid only if ``keep`` is set, because otherwise all are read."""
         names = {name for _, column in self.fields for name in (column.path[0], column.written)}
         return sorted(names | set(self.keep or ()) | set(FIELDS))
 

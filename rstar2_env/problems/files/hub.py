@@ -1,7 +1,7 @@
 """Hugging Face data sets: a folder written by ``save_to_disk``, or a data set on the Hub.
 
-Covered: reading both kinds memory-mapped, with ``datasets`` imported only when needed; choosing a split; errors that
-state what is missing. Not covered: data sets that run their own code.
+Covered: reading these data sets memory-mapped, with ``datasets`` imported only when needed; choosing a split; errors
+that state what is missing. Not covered: data sets that run their own code.
 """
 
 from __future__ import annotations

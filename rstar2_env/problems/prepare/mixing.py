@@ -23,7 +23,7 @@ def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total:
         total: Number of problems in the mixture; ``None`` for the largest possible mixture with these weights.
 
     Returns:
-        The number of problems from each source; they add up to the total. Fractions are assigned by the largest
+        The number of problems from each source; the numbers add up to the total. Fractions are assigned by the largest
         remainder method.
 
     Raises:

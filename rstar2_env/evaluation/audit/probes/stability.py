@@ -1,8 +1,8 @@
 """Probe of reproducibility: calls are graded again, in another order, and in processes with other settings.
 
 Covered: repetition in one process; the order of the answers, and files that the grader leaves in its folder; hash
-seeds, the language, the time zone, the date, the current folder, a bare environment, ``-O``, a thread other than the
-main thread. Not covered: other machines, other versions of packages.
+seeds, the language, the time zone, the date, the current folder, missing environment variables, ``-O``, a thread other
+than the main thread. Not covered: other machines, other versions of packages.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _patterns(bench: AuditBench) -> Iterator[str]:
 
 
 def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | None:
-    """Return a suspicion if the time of a grade grows by ``_FACTOR`` or more when the length of the answer doubles.
+    """Return a suspicion if doubling the length of the answer multiplies the time of a grade by at least ``_FACTOR``.
 
     If grading one of the answers exceeds the deadline, the suspicion is instead that this answer gets no grade in time.
     Times too short to measure are ignored.
