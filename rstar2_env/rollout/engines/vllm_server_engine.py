@@ -73,7 +73,7 @@ class VllmServerEngine:
         bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
         group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses this
             process's address in the network of the first server.
-        fleet: Addresses of all servers that get the same weights, if several engines share them; ``None`` means
+        fleet: Addresses of all servers that get the same weights, if several engines divide them; ``None`` means
             ``base_urls``.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
         timeout_s: Maximum time for one turn in seconds, including the time in the server's queue. If a turn takes

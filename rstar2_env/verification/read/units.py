@@ -92,7 +92,7 @@ def read_unit(text: str) -> Unit | None:
 
 
 def is_measure(text: str) -> bool:
-    """Return whether a text is a unit that has a dimension, such as "in" but not "radians"."""
+    """Return whether a text is a unit that has a dimension, such as "cm" but not "radians"."""
     return (unit := read_unit(text)) is not None and unit.dimension != ()
 
 
@@ -102,7 +102,7 @@ def is_temperature(unit: str) -> bool:
 
 
 def _named(name: str) -> Unit | None:
-    """Return the unit with this name, if any. Unless it is a single letter, case and a plural ending are ignored."""
+    """Return the unit with this name, if any; case and a plural ending are ignored in names of several letters."""
     lower = name.lower() if len(name) > 1 else name
     return _UNITS.get(name) or _UNITS.get(lower) or _UNITS.get(singular(lower))
 
