@@ -214,7 +214,7 @@ def _verdict(reply: WorkerReply, seconds: float) -> Verdict:
 def _begin(
     options: VerifyOptions, gold: str, answer: str | None, question: str | None
 ) -> WorkerReply | Future[WorkerReply]:
-    """Return the verdict if no worker is needed; otherwise submit the pair to a worker."""
+    """Return the verdict if no worker is needed; otherwise submit a request to a worker and return the future reply."""
     if not (isinstance(gold, str) and isinstance(answer, str | None)):
         name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
         allowed = "a string" if name == "gold" else "a string or None"

@@ -27,7 +27,7 @@ class Pair:
         gold: The gold answer.
         pred: The answer to grade; ``None`` if the model gave no answer.
         expected: Whether the answer is right according to the file; ``None`` if the file does not say so.
-        categories: Categories of the line; the summary counts each of them.
+        categories: Categories of the line; the summary has a part for each category.
         question: The question; a formula copied from it does not count as an answer. ``None`` if the file has none.
     """
 

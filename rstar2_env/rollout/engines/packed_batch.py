@@ -5,9 +5,9 @@ A pass contains the newest token of every generating request and the prompts of 
 episode continues in the same slot without a copy. If a prompt shares a prefix with another sequence, the prefix is
 copied, and only the rest of the prompt is computed.
 
-The total size of the slots, unused columns included, is limited. When the limit is reached, sequences that no request
-uses are dropped first; then the newest requests are preempted and computed again later. Not covered: keeping sequences
-whose keys depend on the length of the whole sequence.
+The total size of the slots, unused token positions included, is limited. When the limit is reached, sequences that no
+request uses are dropped first; then the newest requests are preempted and computed again later. Not covered: keeping
+sequences whose keys depend on the length of the whole sequence.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class VllmEngine:
         Args:
             version: Reported by every generation whose first token is sampled from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied weights under both names.
+                with tied weights under each of their names.
 
         Raises:
             ConfigurationError: The names differ from the names of the current weights; or the engine is closed, or

@@ -129,7 +129,7 @@ class Scheduler:
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Send the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
 
-        Engines that support it are updated in one weight sync, which gathers, writes and sends the weights once.
+        If the engines can be updated together (``goes_with``), one weight sync gathers, writes and sends the weights once.
 
         Raises:
             Exception: No engine loaded the weights; the exception is that of the first engine in the list.

@@ -344,7 +344,7 @@ _SAYS_BARS = re.compile(r"\babs(?:olute value|\s*\()")
 
 @lru_cache(maxsize=256)
 def formulas(question: str) -> tuple[Node, ...]:
-    """Return the formulas of a question, in dollars or plain text, and the sides and items of these formulas."""
+    """Return the formulas of a question, between dollar signs or in plain text, with their sides and items."""
     texts = [next(part for part in match.groups() if part is not None) for match in _MATH.finditer(question)]
     texts += [match[0] for match in _PLAIN.finditer(_MATH.sub(" ; ", question)) if _BUSY.search(match[0])]
     found: dict[str, Node] = {}

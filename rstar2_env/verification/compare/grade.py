@@ -173,7 +173,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
 
 
 def _spelled(text: str) -> str:
-    """Normalize the spelling of a text; remove dollars, final full stops, and spaces except those between digits."""
+    """Normalize the spelling of a text; remove dollar signs, final full stops, and spaces except between digits."""
     return _LOOSE_SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
 
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 
 TABLE_FILES = tuple(Path(__file__).with_name(name) for name in ("registry.txt", "units.txt"))
-"""Files of unit tables: the table made from pint's definitions by ``tools/unit_table.py``, and this package's own
-names, which override it."""
+"""Files of unit tables: the table made from pint's definitions by ``tools/unit_table.py``, and the table of this
+package's own names, which overrides the first one."""
 
 Dimension = tuple[tuple[str, int], ...]
 
