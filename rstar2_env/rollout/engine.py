@@ -226,7 +226,7 @@ def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
 
     Args:
         ids: The prompt.
-        longest: Maximum number of tokens of the prompt and its turn together; ``None`` for no limit.
+        longest: Maximum number of tokens of prompt and turn together; ``None`` for no limit.
 
     Raises:
         ConfigurationError: The prompt is empty, or leaves no room for a token.

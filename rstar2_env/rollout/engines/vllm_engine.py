@@ -63,7 +63,7 @@ class VllmEngine:
             with LoRA adapters merged into the copy.
         tokenizer: Needed for stop strings if ``model`` is a module; otherwise the model's own is used.
         max_rows: Maximum number of running requests; further requests wait in order of arrival.
-        max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
+        max_model_len: Maximum number of tokens of prompt and turn together; ``None`` means the model's own limit.
         kv_cache_gib: Size of the KV cache in GiB. ``None`` means 1 on a CPU; elsewhere, ``gpu_memory_utilization``
             determines the size. If the user sets neither of the two options, a trainer chooses the size from the memory
             that training does not need.
@@ -132,7 +132,7 @@ class VllmEngine:
 
     @property
     def max_model_len(self) -> int:
-        """Maximum number of tokens of a prompt and its turn together."""
+        """Maximum number of tokens of prompt and turn together."""
         return int(self._config.model_config.max_model_len)
 
     @property

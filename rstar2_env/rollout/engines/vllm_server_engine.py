@@ -169,7 +169,7 @@ class VllmServerEngine:
 
     @property
     def max_model_len(self) -> int:
-        """Maximum number of tokens of a prompt and its turn together."""
+        """Maximum number of tokens of prompt and turn together."""
         return min(server.facts.max_model_len for server in self._fleet.servers)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:

@@ -38,7 +38,9 @@ SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
 def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: SameAll) -> bool | None:
-    """Compare two equations or inequalities by the points at which they hold.
+    """Compare two equations or inequalities: their sides, up to a constant factor; chains are compared side by side.
+
+    An answer that solves the gold equation for a variable, such as ``y = 2 - x`` for ``x + y = 2``, is equal to it.
 
     Args:
         gold: The gold equation or inequality.
