@@ -129,7 +129,7 @@ class Scheduler:
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Send the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
 
-        Engines that can be updated together (``goes_with``) share one weight sync: weights are gathered and sent only once.
+        Engines that can be updated together (``goes_with``) share one weight sync, so weights are gathered only once.
 
         Raises:
             Exception: No engine loaded the weights; the exception is that of the first engine in the list.

@@ -38,9 +38,11 @@ SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
 def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: SameAll) -> bool | None:
-    """Compare two equations or inequalities: their sides, up to a constant factor; chains are compared side by side.
+    """Compare two equations or inequalities.
 
-    An answer that solves the gold equation for a variable, such as ``y = 2 - x`` for ``x + y = 2``, is equal to it.
+    They are equal if their differences of left and right side are equal up to a constant factor. Chains are compared
+    side by side. An answer that solves the gold equation for a variable (``y = 2 - x`` for ``x + y = 2``) also equals
+    it, if the gold equation is linear in that variable.
 
     Args:
         gold: The gold equation or inequality.
