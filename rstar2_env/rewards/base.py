@@ -1,6 +1,6 @@
 """The protocol of reward components: each scores one episode and declares the further inputs that it needs.
 
-A component without needs works inside an environment's wrapper, in an evaluation and in a trainer. A component that
+A component that needs none works inside an environment's wrapper, in an evaluation and in a trainer. A component that
 needs a judge works if a judge is configured. A component that needs the problem works if the environment has a source
 of problems. A component that needs the other episodes of the group works in an evaluation and in a trainer. A component
 that needs tokens, the policy or further episodes works in an evaluation of a model and in a trainer. ``needs.PLACES``
@@ -99,8 +99,8 @@ Reward: TypeAlias = Callable[[Episode, RewardContext], "Score | Awaitable[Score]
 """Function or object that scores an episode; ``episode.reward`` is the environment's own return. A score of ``None``
 means that there is nothing to score. The attribute ``needs``, a set of ``Need``, declares the parts of the context that
 the component reads. A component that needs ``lm``, ``judge`` or ``play`` may be a coroutine function. An environment
-with the component can be pickled only if a module defines the function, or the class of the object, at its top level.
-"""
+that uses the component can be pickled only if the function, or the class of the object, is defined at the top level of
+a module."""
 
 
 class GroupOutcome(Protocol):

@@ -43,7 +43,7 @@ class Component:
             function returns true. Otherwise (the gate is closed) its value is 0.
         clip: Minimum and maximum value before the weight; ``None`` for no bounds.
         when: ``"end"`` scores the episode once, at its end; ``"step"`` scores every turn, and works only in a wrapper.
-        judge: The judge that the score uses; ``None`` uses the judge of the context, for example a training run's.
+        judge: The judge that the score uses; ``None`` uses the judge of the context, such as the training run's judge.
     """
 
     name: str

@@ -13,8 +13,8 @@ The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a cor
 - ``mode="de"`` (LASER-DE): in addition, a wrong answer longer than L_T without repetition gets the bonus, so that an
   attempt at a hard problem may continue.
 
-The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
-monitored, which needs no further episodes. Before the first update, L_T is ``limit``.
+The authors monitor 500 separate problems, which they replay for each update; here the latest ``monitor`` training
+groups are monitored, which needs no further episodes. Before the first update, L_T is ``limit``.
 
 The module implements all three rewards. Checkpoints contain the targets of LASER-D and LASER-DE.
 """

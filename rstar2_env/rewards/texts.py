@@ -11,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.tools.cut import Tokenizer
 
 _IDEOGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Character ranges of Chinese and Japanese, which have no spaces between words, for a regular expression."""
+"""Character ranges, for a regular expression, of Chinese and Japanese, which have no spaces between words."""
 
 _PIECE = re.compile(rf"[{_IDEOGRAM}]|[^\W{_IDEOGRAM}]+|[^\w\s]")
 

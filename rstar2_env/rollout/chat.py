@@ -189,7 +189,7 @@ class ChatCodec:
         return self._betweens[role]
 
     def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
-        """Record which added tokens the template writes next to a message, and return the scaffold unchanged.
+        """Record the tokenizer's added tokens that the template puts next to messages; return the scaffold unchanged.
 
         These tokens are guarded: within a message, they become plain text. Some of them are not marked special, such as
         DeepSeek's ``<｜User｜>``, which opens a turn. White space is not guarded: it opens no turn by itself, and in

@@ -1,9 +1,9 @@
 """Root-mean-square norms on a CPU, with an explicit backward pass.
 
-transformers computes a norm as six operations on whole tensors, for which autograd runs about a dozen in the backward
-pass, so that a small model spends much of a training step in its norms. The backward pass of ``RmsNorm`` runs half as
-many operations, and keeps the input and one number per token. The output equals that of transformers bit for bit, with
-and without gradients.
+transformers computes a norm as six operations on whole tensors, and autograd runs about a dozen operations in the
+backward pass, so that a small model spends much of a training step in its norms. ``RmsNorm`` runs half as many in the
+backward pass, for which it keeps only the input, the weight and one number per token. The output equals that of
+transformers bit for bit, with and without gradients.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class SamplingParams:
     Attributes:
         max_tokens: Maximum number of tokens to generate.
         temperature: Divides the logits; 0 means greedy.
-        top_p: Keep the smallest set of tokens whose probability reaches this; 1 keeps all.
+        top_p: Keep the smallest set of tokens whose total probability reaches this value; 1 keeps all.
         top_k: Keep this many of the most likely tokens; 0 keeps all.
         stop_ids: Token ids that end the turn; the generated stop id is part of the turn.
         stop: Strings that end the turn; the token that completes a stop string is part of the turn. The player adds
@@ -67,8 +67,8 @@ class Generation:
             by 1), before top-p and top-k; as long as ``ids``.
         finish_reason: ``"stop"`` (a stop id or string) or ``"length"``.
         policy_version: Version of the weights that the first token was drawn from.
-        candidates: Log-probabilities of the most likely tokens at each of the first tokens, the largest first, on the
-            scale of ``logprobs``; empty if they were not requested.
+        candidates: For each of the first positions, the log-probabilities of the most likely tokens in descending
+            order, on the scale of ``logprobs``; empty if they were not requested.
     """
 
     ids: list[int]
@@ -226,7 +226,7 @@ def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
 
     Args:
         ids: The prompt.
-        longest: Maximum number of tokens of the prompt and its turn together; ``None`` for no limit.
+        longest: Maximum number of tokens of prompt and turn together; ``None`` for no limit.
 
     Raises:
         ConfigurationError: The prompt is empty, or leaves no room for a token.

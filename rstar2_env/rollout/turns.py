@@ -1,7 +1,7 @@
 """The loop of one episode: ``Turns`` alternates between policy and environment until the episode ends or hits a limit.
 
 Also here: ``Timing``, the time that episodes spend in environments and engines; ``SingleReply``, a stand-in for the
-environment; and functions that edit the record of an episode.
+environment; and functions that measure a turn or change a recorded episode.
 """
 
 from __future__ import annotations

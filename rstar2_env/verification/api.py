@@ -113,10 +113,10 @@ def verify_response(
 ) -> Verdict:
     """Grade a whole response against a gold text or worked solution; for files of responses, not for rewards.
 
-    Programs and tool results are removed from the response first. Both texts are compared as bare answers first. If
-    they differ and at least one is longer than a bare answer, the answers are extracted (see
-    ``read.response_answer``) and compared again. An environment, in contrast, grades only the answer that its dialect
-    extracts.
+    Programs and tool results are removed from the response. Then both texts are compared as bare answers. If they
+    differ and at least one is longer than a bare answer, an answer is extracted from each text (see
+    ``read.response_answer``), and these answers are compared. An environment, in contrast, grades only the answer that
+    its dialect extracts.
 
     Args:
         gold: A gold answer or a worked solution.
@@ -159,9 +159,10 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
 
 
 def gold_fault(gold: str) -> str | None:
-    """Return why a gold answer cannot be read, so that only identical text equals it; ``None`` if it can be read.
+    """Return the reason why a gold answer cannot be read; ``None`` if it can be read.
 
-    Reading takes linear time and evaluates nothing, so it needs no worker. A wrong gold answer is not found.
+    Only an identical text equals a gold answer that cannot be read. Reading takes linear time and evaluates nothing, so
+    it needs no worker. A wrong gold answer is not detected.
     """
     inner = gold_answer(gold)
     if not inner:
@@ -180,7 +181,7 @@ def gold_fault(gold: str) -> str | None:
 
 
 def math_verify_alone(gold: str, answer: str | None, *, timeout_s: float = TIMEOUT_S) -> Verdict:
-    """Grade with the package math-verify alone, for comparisons with this package; runs in a worker with a deadline.
+    """Grade with the package math-verify alone, to compare it with this package; runs in a worker with a deadline.
 
     Args:
         gold: The gold answer.
@@ -213,7 +214,7 @@ def _verdict(reply: WorkerReply, seconds: float) -> Verdict:
 def _begin(
     options: VerifyOptions, gold: str, answer: str | None, question: str | None
 ) -> WorkerReply | Future[WorkerReply]:
-    """Return the verdict if no worker is needed; otherwise submit the pair to a worker."""
+    """Return the verdict if no worker is needed; otherwise submit a request to a worker and return the future reply."""
     if not (isinstance(gold, str) and isinstance(answer, str | None)):
         name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
         allowed = "a string" if name == "gold" else "a string or None"

@@ -34,7 +34,7 @@ def make_verifier(written: VerifierSpec, *, timeout_s: float = TIMEOUT_S) -> Ver
 
     Args:
         written: A name in ``VERIFIERS`` or the user's own code, with or without options; or a verifier.
-        timeout_s: Default for the seconds that a worker may compute, for verifiers that apply rules.
+        timeout_s: Seconds that a worker may compute for a verifier that applies rules, unless ``written`` sets them.
 
     Raises:
         UnknownNameError: There is no verifier with this name.

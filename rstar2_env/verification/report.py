@@ -1,7 +1,7 @@
 """Grades a file of answers and summarises the results, for ``rstar2 verify``.
 
-Covered: reading JSONL with errors by line and field, grading in parallel, and the figures. Not covered: printing them
-on a terminal (see ``rstar2_env.cli.verify``).
+Covered: reading JSONL with errors by line and field, grading in parallel, and the summary (counts, accuracy, times).
+Not covered: printing the summary on a terminal (see ``rstar2_env.cli.verify``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Pair:
         gold: The gold answer.
         pred: The answer to grade; ``None`` if the model gave no answer.
         expected: Whether the answer is right according to the file; ``None`` if the file does not say so.
-        categories: Categories of the line; the summary counts each of them.
+        categories: Categories of the line; the summary has a part for each category.
         question: The question; a formula copied from it does not count as an answer. ``None`` if the file has none.
     """
 
@@ -158,14 +158,15 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
-    """Return the figures of all graded pairs, as ``--json`` prints them.
+    """Return the summary of all graded pairs, as ``--json`` prints it.
 
     Returns:
         The counts ``n``, ``labelled`` (pairs with ``expected``), ``correct``, ``unparsable``, ``timeouts`` and
         ``unavailable``; ``reasons`` (counts by reason); ``accuracy``, ``recall``, ``false_positives`` and
-        ``false_negatives`` of the labelled pairs; ``by_category``, these figures of each category without ``recall``;
-        ``wrong``, the ids of the pairs whose verdict differs from ``expected``; and ``p50_ms``, ``p99_ms`` and
-        ``max_ms``, percentiles and maximum of the time for one pair. A share of no pairs is ``None``.
+        ``false_negatives`` of the labelled pairs; ``by_category``, for each category the number ``n``, the accuracy and
+        the false verdicts of its labelled pairs; ``wrong``, the ids of the pairs whose verdict differs from
+        ``expected``; and ``p50_ms``, ``p99_ms`` and ``max_ms``, percentiles and maximum of the time for one pair. A
+        share of no pairs is ``None``.
     """
     labelled = [item for item in graded if item.pair.expected is not None]
     positives = [item for item in labelled if item.pair.expected]

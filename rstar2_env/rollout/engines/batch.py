@@ -38,7 +38,7 @@ class Request:
         leader: Another request that starts with the same tokens, and computes their keys and values; this request
             copies them from the leader's cache. ``None`` if no other request computes them.
         key: The request's tokens when it started, packed by ``key_of``; other requests find its cache by this key.
-            Empty if they do not reuse its cache.
+            Empty if its cache is not offered to other requests.
         number: Position of the request in the order of arrival.
     """
 

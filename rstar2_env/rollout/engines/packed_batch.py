@@ -5,9 +5,9 @@ A pass contains the newest token of every generating request and the prompts of 
 episode continues in the same slot without a copy. If a prompt shares a prefix with another sequence, the prefix is
 copied, and only the rest of the prompt is computed.
 
-The total size of the slots, unused columns included, is limited. When the limit is reached, sequences that no request
-uses are dropped first; then the newest requests are preempted and computed again later. Not covered: keeping sequences
-whose keys depend on the length of the whole sequence.
+The total size of the slots, unused token positions included, is limited. When the limit is reached, sequences that no
+request uses are dropped first; then the newest requests are preempted and computed again later. Not covered: keeping
+sequences whose keys depend on the length of the whole sequence.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FEW_DEAD = 8
 """Number of unused slots that attention may always read: up to this number, no requests are moved."""
 
 OLD = 1
-"""Age, in requests per slot of the cache, after which a kept sequence is old: if more requests have begun since it was
-last used, its episode has most likely ended, and the sequence is dropped before the cache grows."""
+"""A kept sequence is old if more than this number of requests per slot of the cache have begun since its last use: its
+episode has most likely ended. Old sequences are dropped before the cache grows."""
 
 COLUMNS = 16
 """The number of columns (token positions per slot) is rounded up to a multiple of this number."""

@@ -1,6 +1,6 @@
 """The sequences whose caches ``TransformersEngine`` keeps between turns, searched by the longest common prefix.
 
-A conversation's next prompt begins with everything that was computed for it so far, so the ids identify a conversation.
+A conversation's next prompt begins with all of the conversation's tokens so far, so token ids identify it.
 The common prefix of a kept sequence and a new prompt is reused: for the next turn of an episode, for other episodes of
 its group, and for other prompts with the same system message.
 

@@ -2,8 +2,8 @@
 
 Importing this module loads no engine, and neither torch nor transformers.
 
-An installed package adds engines through the entry-point group ``rstar2_env.engines``: a module that calls
-``ENGINES.register``.
+An installed package adds engines through the entry-point group ``rstar2_env.engines``: its entry point names a module
+that calls ``ENGINES.register``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Every layer has a buffer of slots. A sequence stays in its slot from its first t
 waits for its next turn, and a new token is written in place. Data is copied only when the buffers grow, when two
 sequences share a prefix, and when slots are swapped.
 
-Covered: models whose layers all attend to everything (transformers' ``DynamicLayer``). Not covered: sliding windows and
-recurrent layers; see ``supports``.
+Covered: models whose layers all attend to all earlier tokens (transformers' ``DynamicLayer``). Not covered: sliding
+windows and recurrent layers; see ``supports``.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
     """Sample a token for each row by inverse-transform sampling: weights (rows, vocabulary), tokens (rows,).
 
     The sums of blocks determine in which block a draw falls, and only that block is then summed token by token, so most
-    weights are read only once.
+    entries of ``weights`` are read only once.
     """
     rows, words = weights.shape
     blocks = words // BLOCK

@@ -63,11 +63,12 @@ class VllmEngine:
             with LoRA adapters merged into the copy.
         tokenizer: Needed for stop strings if ``model`` is a module; otherwise the model's own is used.
         max_rows: Maximum number of running requests; further requests wait in order of arrival.
-        max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
-        kv_cache_gib: Size of the KV cache in GiB; ``None`` derives it from ``gpu_memory_utilization``, and means 1 on a
-            CPU. If neither is set, a trainer chooses the size from the memory that training does not need.
+        max_model_len: Maximum number of tokens of prompt and turn together; ``None`` means the model's own limit.
+        kv_cache_gib: Size of the KV cache in GiB. ``None`` means 1 on a CPU; elsewhere, ``gpu_memory_utilization``
+            determines the size. If the user sets neither of the two options, a trainer chooses the size from the memory
+            that training does not need.
         gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together; the trainer needs
-            the rest. If neither this option nor ``kv_cache_gib`` is set, and no trainer chooses the size: 0.4.
+            the rest. ``None`` means 0.4, unless ``kv_cache_gib`` is set.
         sleep: Enable the method ``sleep``, which frees the device's memory between rollouts (vLLM's sleep mode; not on
             a CPU).
         seed: Seeds the draws of requests without a seed of their own.
@@ -131,7 +132,7 @@ class VllmEngine:
 
     @property
     def max_model_len(self) -> int:
-        """Maximum number of tokens of a prompt and its turn together."""
+        """Maximum number of tokens of prompt and turn together."""
         return int(self._config.model_config.max_model_len)
 
     @property
@@ -143,7 +144,7 @@ class VllmEngine:
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Generate the turn that follows ``ids``; concurrent requests are computed together.
 
-        A turn that reaches ``max_model_len`` ends there, with ``"length"``.
+        A turn that reaches ``max_model_len`` ends there, with the finish reason ``"length"``.
 
         Raises:
             ConfigurationError: The prompt is empty, leaves no room for a token, or contains an unknown token; or vLLM
@@ -176,7 +177,7 @@ class VllmEngine:
         Args:
             version: Reported by every generation whose first token is sampled from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied weights under both names.
+                with tied weights under each of their names.
 
         Raises:
             ConfigurationError: The names differ from the names of the current weights; or the engine is closed, or

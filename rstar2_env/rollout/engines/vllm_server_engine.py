@@ -73,7 +73,7 @@ class VllmServerEngine:
         bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
         group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses this
             process's address in the network of the first server.
-        fleet: Addresses of all servers that get the same weights, if several engines share them; ``None`` means
+        fleet: Addresses of all servers that get the same weights, if several engines divide them; ``None`` means
             ``base_urls``.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
         timeout_s: Maximum time for one turn in seconds, including the time in the server's queue. If a turn takes
@@ -169,7 +169,7 @@ class VllmServerEngine:
 
     @property
     def max_model_len(self) -> int:
-        """Maximum number of tokens of a prompt and its turn together."""
+        """Maximum number of tokens of prompt and turn together."""
         return min(server.facts.max_model_len for server in self._fleet.servers)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -205,8 +205,8 @@ class VllmServerEngine:
         Args:
             version: Reported by every generation sent from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied weights under both names, each valid until the next item. For the transport ``adapter``, an
-                ``Adapter``.
+                with tied weights under each of their names; each is valid until the next item. For the transport
+                ``adapter``, an ``Adapter``.
 
         Raises:
             ConfigurationError: The transport lacks an option, or cannot send these weights.

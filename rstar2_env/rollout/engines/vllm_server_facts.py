@@ -23,7 +23,7 @@ class ServerFacts:
 
     Attributes:
         model: Name of the served model.
-        max_model_len: Maximum number of tokens of a prompt and its turn together.
+        max_model_len: Maximum number of tokens of prompt and turn together.
         capacity: Number of tokens that fit into the server's KV cache; ``None`` if the server does not report this.
         scaled: Whether the server computes log-probabilities from the logits divided by the temperature.
         full: Whether log-probabilities are normalized over all tokens, even with top-p and top-k.

@@ -107,7 +107,7 @@ def start(
         tokenizer: Needed for stop strings if ``model`` is a module.
         tally: Receives vLLM's statistics after every step.
         max_rows: Maximum number of running requests.
-        max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
+        max_model_len: Maximum number of tokens of prompt and turn together; ``None`` means the model's own limit.
         kv_cache_gib: Size of the KV cache in GiB; ``None`` means 1 on a CPU, and elsewhere lets vLLM choose.
         utilization: Fraction of the device's memory for weights and cache together. ``None`` means 0.4; if
             ``kv_cache_gib`` is set, that size counts instead.

@@ -69,16 +69,16 @@ class FullLogprobs:
     """Worker class for ``vllm serve --worker-extension-cls``, with methods for ``/collective_rpc``."""
 
     local_rank: int
-    """Number of the worker on its machine, set by vLLM."""
+    """Rank of the worker on its machine, set by vLLM."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
-        """Call ``keep_full_logprobs`` on this worker; ``kept`` is false if its sampler does not support that."""
+        """Call ``keep_full_logprobs`` on this worker; return its result under the key ``kept``."""
         return {"kept": keep_full_logprobs(self)}
 
     def copy_weights(self, source: str, into: str) -> dict[str, int]:
         """Copy weights to a folder of this machine, for all servers on it; only the server's first worker copies.
 
-        ``copied`` is the number of bytes, 0 in the other workers.
+        The key ``copied`` of the result is the number of copied bytes, 0 in the other workers.
         """
         return {"copied": 0 if self.local_rank else copy_weights(source, into)}
 

@@ -27,7 +27,7 @@ class _Row:
 
     Attributes:
         at: The bucket of the episode's length (see ``bucket``).
-        since: Number of steps of the engine when the current turn began; ``None`` between two turns.
+        since: The engine's step count when the current turn began; ``None`` between two turns.
     """
 
     at: int

@@ -1,4 +1,4 @@
-"""``loads_of``: reads how full the caches of an engine are, with one entry for each machine or process with a cache."""
+"""``loads_of``: reads how full each cache of an engine is; an engine with several servers has several caches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rstar2_env.rollout.engine import Engine, EngineStats, KeepsCaches
 from rstar2_env.rollout.scheduling.several_engines import Scheduler
 
 Loads = Callable[[], Awaitable[list[EngineStats]]]
-"""Function that returns the current load of each cache of an engine; caches that do not answer are left out."""
+"""Function that returns the current load of each cache of an engine; servers that do not answer are left out."""
 
 
 @runtime_checkable

@@ -2,8 +2,8 @@
 
 Covered: episodes get places (room in an engine's cache) in the order of their requests, stay on the engine that caches
 their prefix, and always free their place; a failing engine is excluded, and its episodes move; there is no polling.
-``admission.py`` chooses the places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such
-an episode), and starting or stopping engines.
+``admission.py`` chooses the places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends its
+episodes), and starting or stopping engines.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Scheduler:
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Send the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
 
-        Engines that support it are updated in one weight sync, which gathers, writes and sends the weights once.
+        Engines that can be updated together (``goes_with``) share one weight sync, so weights are gathered only once.
 
         Raises:
             Exception: No engine loaded the weights; the exception is that of the first engine in the list.
@@ -240,7 +240,7 @@ class Scheduler:
             return place
 
     def _answered(self, engine: int, failed: dict[int, Exception]) -> None:
-        """Record that ``engine`` answered a request, and a strike for each engine on which it ``failed`` before."""
+        """Record that ``engine`` answered a request, and that the engines in ``failed`` did not (one strike each)."""
         if not failed:
             self._strikes[engine] = 0
             return

@@ -1,6 +1,6 @@
 """The table of token checks with the severity of each check, and the summary of their findings.
 
-Names that OpenEnv's token capture also uses (RFC 008, ``capture/validate.py``) have the same meaning here.
+A check whose name also occurs in OpenEnv's token capture (RFC 008, ``capture/validate.py``) has the same meaning there.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def check_row(
     Args:
         row: Token ids, mask and log-probabilities of the row.
         episode: The whole episode that the row was made from; ``None`` skips the checks that need the episode.
-        codec: Converter of the chat template with which the episode was played; ``None`` skips the checks that need it.
+        codec: Renders conversations with the episode's chat template; ``None`` skips the checks that need it.
         vocabulary: Number of valid token ids; ``None`` if unknown.
     """
     where = f"step {row.step}, group {row.group}, member {row.member}"

@@ -112,7 +112,7 @@ class Comparer:
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare the values with equal labels; return ``None`` unless gold and answer have equal, distinct labels."""
+        """Compare the values with equal labels; ``None`` unless gold and answer have the same labels, each once."""
         one, other = ({key(item.label): item.value for item in items if item.label} for items in (gold, answer))
         if not (structure.distinct_labels(gold) and structure.distinct_labels(answer)) or one.keys() != other.keys():
             return None
@@ -310,7 +310,7 @@ def _as_set_of_numbers(node: Node) -> Node:
 
 
 def _is_comparison(node: Node) -> bool:
-    """Whether a node compares names, such as ``A > B``, which is the same as ``B < A``."""
+    """Whether a node compares only variables, such as ``A > B``, which means the same as ``B < A``."""
     return isinstance(node, Relation) and all(isinstance(side, Sym) for side in node.sides)
 
 
@@ -349,7 +349,7 @@ def _elements(items: list[Item]) -> list[Item]:
 
 
 def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
-    """Whether gold and answer have the same brackets; checked only for possible intervals, such as ``(1, 2]``."""
+    """Whether gold and answer have the same brackets; always true if they cannot be intervals such as ``(1, 2]``."""
     if len(gold.items) != 2 or isinstance(gold.items[0], BracketGroup) or "<" in (gold.open, answer.open):
         return True
     return gold.open == answer.open and gold.close == answer.close

@@ -7,7 +7,7 @@ A condition of the answer is accepted in each of these cases:
 - It is proved to hold on the whole domain: for all values that the question and the gold answer allow, except points
   at which the gold answer has no real value (roots, logarithms). Isolated real points may violate it.
 
-In the same way, a condition of the gold answer after a comma or in brackets must follow from the answer and the
+Conversely, a condition that the gold answer states after a comma or in brackets must follow from the answer and the
 question. Conditions are relations, memberships in a set, and the words for signs, parity and sets of numbers. Not
 covered: other words ("if n is prime"), and conditions on several variables that neither the gold answer nor the
 question states.
@@ -56,11 +56,13 @@ from rstar2_env.verification.values.evaluate import INFINITY, MINUS_INFINITY, Ev
 def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
     """Return whether two answers can be equal despite the conditions and remarks that follow them.
 
-    A remark on the answer is accepted in each of these cases; "9 if careless" does not equal 9:
+    A remark on the answer is accepted in each of these cases:
 
     - It equals a remark on the gold answer.
     - It is a condition that does not restrict the gold answer.
     - It consists of words that add no quantity, such as "for the trip".
+
+    Any other remark makes the answers unequal: "9 if careless" does not equal 9.
 
     A negation in the gold answer must also be in the answer, and so must a condition in symbols alone, such as
     ``x > 0`` in ``x^2, x > 0``, unless that condition holds anyway.

@@ -73,7 +73,7 @@ _CLASSES = {
     "root": "root",
     "exp": "power",
 }
-"""Kind of work of each operation; the gold answer's operation may be replaced by another one of the same kind."""
+"""Kind of work of each operation; an answer may replace an operation of the gold answer by one of the same kind."""
 
 _FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
 """Kinds of work that an answer may leave uncomputed if the gold answer is irrational."""
@@ -92,7 +92,7 @@ _SAYS = {
     "factorial": {"power"},
     "cases": {"absolute value", "rounding or choice"},
 }
-"""For each kind of work in the gold answer, the other kinds that can express the same value."""
+"""For each kind of work in the gold answer, other kinds of work with which an equal answer can be written."""
 
 _BENT = frozenset({"absolute value", "rounding or choice", "root", "operation on integers"})
 _LOOSE = frozenset({"arithmetic", "power", "root"})
@@ -142,7 +142,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """Return the kinds of work in an answer, and the kinds with which an equal answer can be written (``_SAYS``)."""
+    """Return the kinds of work in an answer, and those with which an equal answer can be written (``_SAYS``)."""
     found = {_kind(part) for part in walk(node) if isinstance(part, Apply | Big) and not is_literal(part)}
     if found & {"trigonometry", "power"} and _is_imaginary(node):
         found |= {"trigonometry", "power"}
@@ -230,7 +230,7 @@ def _undivided(golds: Sequence[Node], answer: Node) -> bool:
 
 
 def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str | None:
-    """Return a kind of uncomputed work, not in ``allowed``, in a constant answer to a constant gold; else ``None``."""
+    """Return a kind of work outside ``allowed`` that a constant answer leaves uncomputed; ``None`` if there is none."""
     if "arithmetic" not in allowed and _undivided(golds, answer):
         return "division"
     if is_literal(answer):
@@ -254,7 +254,9 @@ _ROUNDS = re.compile(
 
 
 def may_be_rounded(gold: Node, question: str | None = None) -> bool:
-    """Return whether a gold answer may be rounded: it has a decimal, degrees, a × 10^n, or the question asks to round.
+    """Return whether a gold answer may be a rounded value.
+
+    It may be one if it has a decimal, degrees or scientific notation, or if the question asks for a rounded value.
 
     Args:
         gold: The gold answer.
@@ -342,7 +344,7 @@ _SAYS_BARS = re.compile(r"\babs(?:olute value|\s*\()")
 
 @lru_cache(maxsize=256)
 def formulas(question: str) -> tuple[Node, ...]:
-    """Return the formulas of a question, in dollars or plain text, and the sides and items of these formulas."""
+    """Return the formulas of a question, between dollar signs or in plain text, with their sides and items."""
     texts = [next(part for part in match.groups() if part is not None) for match in _MATH.finditer(question)]
     texts += [match[0] for match in _PLAIN.finditer(_MATH.sub(" ; ", question)) if _BUSY.search(match[0])]
     found: dict[str, Node] = {}

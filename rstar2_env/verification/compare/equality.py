@@ -217,7 +217,7 @@ def _same_at(
 ) -> bool | None:
     """Return whether the values agree at one point; ``None`` if a value is too imprecise.
 
-    With ``check``, values that are not exact must agree at the higher precisions too.
+    With ``check``, agreement of values that are not exact counts only at a precision of ``HIGH_BITS`` or more.
     """
     for prec in _precisions(gold, answer) or precisions:
         try:
@@ -268,7 +268,7 @@ def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
 
 
 _LARGE = 50
-"""Largest exponent that does not raise the precision of a comparison."""
+"""Largest exponent in an expression that does not raise the precision of the comparison."""
 
 MOST_BITS = 40_000
 """Highest precision of a comparison, in bits."""
@@ -322,7 +322,10 @@ _STEPS = (Fraction(1, 7), Fraction(-1, 7))
 
 
 def chance_of(gold: Node, answer: Node) -> random.Random:
-    """Return a random generator seeded by both trees: verdicts repeat, and no answer can be fitted to the points."""
+    """Return a random generator that is seeded by both trees.
+
+    Verdicts are therefore reproducible, and no answer can be fitted to the points.
+    """
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
 
 

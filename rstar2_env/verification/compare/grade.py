@@ -173,7 +173,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
 
 
 def _spelled(text: str) -> str:
-    """Normalize the spelling of a text; remove dollars, final full stops, and spaces except those between digits."""
+    """Normalize the spelling of a text; remove dollar signs, final full stops, and spaces except between digits."""
     return _LOOSE_SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
 
 
@@ -192,7 +192,7 @@ _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\s*[.):]?")
 _LOWER = re.compile(r"\(?\s*([A-Ja-j])\s*\)?\s*[.):]?")
 _OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", re.DOTALL)
 _ANOTHER = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)", re.ASCII)
-"""Pattern of an option's letter in the text of another option."""
+"""Pattern of a second letter after a choice: "B) 12 (C) 14" chooses no option."""
 
 _MARK = re.compile(r"(?:\\text\w*\s*\{\s*)?(?:\(([A-J])\)|(?:(?<=[\s{])|\A)([A-J])[.):](?=[\s\d}]))\s*\}?")
 """Pattern of the letter before the text of an option in a question."""

@@ -1,4 +1,4 @@
-r"""Compares answers in special notations: propositional logic, comparisons of names, permutations in cycles.
+r"""Compares answers in special notations: propositional logic, comparisons of named things, permutations in cycles.
 
 Covered: ``p \land q`` in LaTeX, Unicode, ASCII and words; the order of the terms of "and", "or" and "if and only if";
 ``(1 3 2)`` and ``(132)``, the order of disjoint cycles, and where a cycle begins. Not covered: equivalent formulas
@@ -32,14 +32,14 @@ _NAME = r"(?:the )?([a-z]+(?: [a-z]+)?)"
 _COMPARED = re.compile(
     rf"{_NAME}(?: is (?:(?P<more>greater|larger|bigger)|less|smaller)(?: than {_NAME})?| ?(?P<sign>[<>]) ?{_NAME})"
 )
-"""Pattern of a comparison of two names: "Quantity A is greater", "Quantity A > Quantity B"."""
+"""Pattern of a comparison of two named things: "Quantity A is greater", "Quantity A > Quantity B"."""
 _WORD = re.compile("[a-z]{4}")
-"""Pattern of a word. Without a word, ``N > n`` compares variables, whose case matters, and not names."""
+"""Pattern of a word. ``N > n`` contains no word: it compares variables, whose case matters, not named things."""
 _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
 def same_notation(gold: str, answer: str) -> bool | None:
-    """Compare two formulas of logic, two comparisons of names, or two permutations; return ``None`` for other texts."""
+    """Compare two logic formulas, two comparisons of named things, or two permutations; ``None`` for other texts."""
     # If the gold's only connective is \wedge, it may be a product of differential forms, in which the order matters.
     ordered = "\\wedge" in gold and {token for token in _tokens(gold) if token in _SPELLED} == {"and"}
     one, other = _proposition(gold, ordered), _proposition(answer, ordered)

@@ -1,7 +1,7 @@
 """Compares values with units, percentages, money or counted nouns ("3 apples"), and answers in words.
 
-An answer without the gold answer's unit is accepted. An answer in another unit is converted, or refused if the two
-units measure different things. ``%`` does not count as a unit.
+An answer without a unit is accepted, even if the gold answer has one. An answer in another unit is converted, or
+refused if the two units measure different things. ``%`` does not count as a unit.
 """
 
 from __future__ import annotations

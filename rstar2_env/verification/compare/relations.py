@@ -38,7 +38,11 @@ SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
 def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: SameAll) -> bool | None:
-    """Compare two equations or inequalities by the points at which they hold.
+    """Compare two equations or inequalities.
+
+    They are equal if their differences of left and right side are equal up to a constant factor. Chains are compared
+    side by side. An answer that solves the gold equation for a variable (``y = 2 - x`` for ``x + y = 2``) also equals
+    it, if the gold equation is linear in that variable.
 
     Args:
         gold: The gold equation or inequality.

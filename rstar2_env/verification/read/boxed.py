@@ -95,8 +95,8 @@ def without_tool_text(text: str) -> str:
 def extract_boxed(text: str) -> list[str]:
     r"""Return the content of every outermost balanced box, in the order of the text.
 
-    A box that never closes is skipped. ``\boxed 7`` without braces contains the run of letters and digits after it. A
-    box that contains only another box gives the content of the inner box.
+    A box that never closes is skipped. A box without braces, ``\boxed 7``, contains the letters and digits that follow.
+    A box that contains only another box gives the content of the inner box.
     """
     return [content for _, _, content in _spans(text)]
 

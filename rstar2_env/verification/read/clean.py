@@ -155,9 +155,9 @@ def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
 
 @cache
 def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
-    """Return the rows of ``spellings.txt`` in two lists: for layouts, and for formulas.
+    """Return the rows of ``spellings.txt`` in two lists: rows for the layout, and rows for a single formula.
 
-    A row applies to a text that contains one of the row's strings; it has a pattern and the replacement.
+    A row has strings, a pattern and a replacement; it applies to a text that contains one of the strings.
     """
     named: dict[str, str] = {}
     parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []

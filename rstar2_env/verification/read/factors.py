@@ -1,4 +1,4 @@
-r"""The part of the parser that reads factors: atoms with powers, subscripts and units, commands, brackets.
+r"""The part of the parser that reads factors: commands, brackets, and atoms with their powers, subscripts and marks.
 
 A bracket is read as a value, a tuple, an interval, a set, an absolute value, a matrix or a layout.
 """
@@ -358,7 +358,7 @@ class Factors(Cursor, ABC):
         return token.kind in ("num", "const", "cmd") and not isinstance(parts[-1], BracketGroup)
 
     def _big(self, kind: str) -> Node:
-        """Read a sum, product, integral or limit whose sign has been consumed."""
+        r"""Read a sum, product, integral or limit whose symbol, such as ``\int``, has been consumed."""
         lower, upper = self._scripts()
         variable = ""
         if isinstance(lower, Relation) and len(lower.sides) == 2 and isinstance(lower.sides[0], Sym | Const):

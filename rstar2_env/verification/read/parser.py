@@ -450,7 +450,7 @@ def _in_degrees(node: Node) -> Node | None:
 
 
 def times(left: Node, right: Node) -> Node:
-    """Return the product of two factors; an angle in degrees and minutes, or two adjacent quantities, is one value."""
+    """Return the product of two factors; an angle in degrees and minutes, or "3 hours 20 minutes", is one value."""
     if (part := _part_of_degree(right)) is not None and (degrees := _in_degrees(left)) is not None:
         return Apply("deg", (Apply("add", (degrees, part)),))  # such as "22 degrees 30 minutes"
     if isinstance(left, Quantity) and isinstance(right, Quantity):

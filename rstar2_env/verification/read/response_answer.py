@@ -49,7 +49,7 @@ _LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
 
 
 def is_response(text: str) -> bool:
-    """Return whether a text is more than a bare answer: a box, a phrase such as "the answer is", or many words."""
+    """Return whether a text is not a bare answer: it has a box, many words, or a phrase such as "the answer is"."""
     if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text or "####" in text:
         return True
     outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))

@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 
 TABLE_FILES = tuple(Path(__file__).with_name(name) for name in ("registry.txt", "units.txt"))
-"""Files of unit tables: the table made from pint's definitions by ``tools/unit_table.py``, and this package's own
-names, which override it."""
+"""Files of unit tables: the table made from pint's definitions by ``tools/unit_table.py``, and the table of this
+package's own names, which overrides the first one."""
 
 Dimension = tuple[tuple[str, int], ...]
 
@@ -92,7 +92,7 @@ def read_unit(text: str) -> Unit | None:
 
 
 def is_measure(text: str) -> bool:
-    """Return whether a text is a unit that has a dimension, such as "in" but not "radians"."""
+    """Return whether a text is a unit that has a dimension, such as "cm" but not "radians"."""
     return (unit := read_unit(text)) is not None and unit.dimension != ()
 
 
@@ -102,7 +102,7 @@ def is_temperature(unit: str) -> bool:
 
 
 def _named(name: str) -> Unit | None:
-    """Return the unit with this name, if any. Unless it is a single letter, case and a plural ending are ignored."""
+    """Return the unit with this name, if any; case and a plural ending are ignored in names of several letters."""
     lower = name.lower() if len(name) > 1 else name
     return _UNITS.get(name) or _UNITS.get(lower) or _UNITS.get(singular(lower))
 

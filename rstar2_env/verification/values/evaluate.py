@@ -43,8 +43,8 @@ MAX_FACTORIAL = 5_000
 """Largest argument of a factorial or binomial."""
 
 _ANY_SIZE = 10**400
-"""Largest absolute value of an argument of ``gcd``, ``lcm`` and ``mod``, and of the digits of a number in another base
-(``204_5``), read as a decimal number."""
+"""Largest absolute value of an argument of ``gcd``, ``lcm`` and ``mod``. The digits of a number with a base
+(``204_5``), read as a decimal number, have the same limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from typing import Any
 from rstar2_env.verification.workers.wire import HEADER, WireError, body_length, decode, encode
 
 START_S = 60.0
-"""Seconds that a new worker may take to start, and again to load a large library on first use."""
+"""Seconds that a new worker may take to start; also the seconds that it may take to load a large library."""
 
 STARVED_FACTOR = 4.0
 """Longest wall-clock time of a request as a multiple of its deadline: on a busy machine, the deadline counts CPU time.
@@ -237,7 +237,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the worker's environment variables, without secrets. A fixed hash seed makes verdicts repeat."""
+    """Return the worker's environment variables, without secrets. A fixed hash seed makes verdicts reproducible."""
     inherited = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME", "TMPDIR")
     return {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),

@@ -38,7 +38,7 @@ class EngineLink:
         self.fleet.watch()
 
     async def resume(self, version: int | None) -> None:
-        """Send requests again, with a new version of the weights unless ``version`` is ``None``."""
+        """Record the version of the weights, unless it is ``None``, and stop holding back new requests."""
         if version is not None:
             self.renew(version)
         self.ready.set()
