@@ -129,7 +129,7 @@ ReportTo = Annotated[
 
 
 def with_tools(settings: Iterable[str] | None, tools: Iterable[str] | None) -> list[str]:
-    """Return the values of ``--set``; the values of ``--tool`` follow as one more, ``env.tools=[...]``."""
+    """Return the values of ``--set``, and one more for all values of ``--tool``: ``env.tools=[...]``."""
     import json
 
     chosen = list(tools or ())
