@@ -92,7 +92,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Help line and example of each subcommand. The subcommand's module has the same name. It contains either ``app``, a
 Typer app whose commands have their own examples, or a function such as ``train_command``. ``rstar2_env.cli._calls``
-lists further forms of some subcommands."""
+lists the flags for which a subcommand uses another module."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

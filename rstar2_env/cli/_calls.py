@@ -125,8 +125,8 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Return the words with the values of the flags as positional arguments, in the order of ``flags``.
 
-    A value that was typed without its flag is one of the other words. Therefore these words take the place of the value
-    whose flag is the first missing one.
+    If a flag is missing, its value was typed without the flag, among the other words. The other words are therefore
+    inserted at the position of the first missing flag.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])

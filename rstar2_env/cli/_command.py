@@ -34,7 +34,7 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 
 
 def _refused_value(cause: Any) -> str:
-    """Return ", got VALUE." for the message about a wrong argument, or "" if ``cause`` does not name exactly one."""
+    """Return ", got VALUE." for the message about a wrong argument, or "" if ``cause`` does not name one value."""
     found = cause.errors() if callable(getattr(cause, "errors", None)) else []
     return f", got {found[0]['input']!r}." if len(found) == 1 and "input" in found[0] else ""
 
@@ -98,7 +98,7 @@ class CliCommand(_PlainSwitches, TyperCommand):
     """A command that reports a user's errors without a traceback, and names options as the user typed them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; refuse an option with two different values, and an option where a value is expected."""
+        """Parse the arguments; refuse an option that lacks its value or has two different values."""
         if not ctx.resilient_parsing:
             parameters = self.get_params(ctx)
             typed = typed_options(args, parameters)

@@ -129,7 +129,7 @@ ReportTo = Annotated[
 
 
 def with_tools(settings: Iterable[str] | None, tools: Iterable[str] | None) -> list[str]:
-    """Return the values of ``--set``; the values of ``--tool`` follow as one more, ``env.tools=[...]``."""
+    """Return the values of ``--set``, and one more for all values of ``--tool``: ``env.tools=[...]``."""
     import json
 
     chosen = list(tools or ())
@@ -192,7 +192,7 @@ def refuse_disagreement(
 
 
 def as_typed(value: Any, written: str) -> Any:
-    """Wrap the value of a flag for use as an option of a run, so that messages about the value name the flag.
+    """Wrap a flag's value for use as an option of a run, so that error messages show the flag with the value.
 
     Args:
         value: The flag's value. Numbers, texts, paths and lists are wrapped; any other value is returned unchanged.
@@ -210,7 +210,7 @@ def as_typed(value: Any, written: str) -> Any:
 
 
 def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
-    """Return options with the values of the command's flags; error messages about a value name its flag.
+    """Return options with the values of the command's flags; an error message about a value shows its flag.
 
     Args:
         ctx: The command that was called.
@@ -222,7 +222,7 @@ def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
 
 
 def limits_of(ctx: typer.Context, **options: str) -> Limits:
-    """Return the limits of programs that the command's flags set; for the arguments see ``given_by``."""
+    """Return the resource limits that the command's flags set; for the arguments see ``given_by``."""
     from rstar2_env.core.options.declare import call_with_options
     from rstar2_env.sandbox.limits import Limits
 

@@ -1,6 +1,7 @@
 """Makes the files of a new environment, agent or part from ``templates``, optionally as a Python package.
 
-Every template has a module and its test. In both, ``my_name`` stands for the name and ``MyName`` for the class.
+Every template has a module and its test. In both, ``my_name`` stands for the name of the new code, and ``MyName``
+for the name of its class.
 """
 
 from __future__ import annotations
@@ -146,8 +147,8 @@ def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
         kind: A key of ``KINDS``.
         name: Name of the part: letters, digits, ``-`` and ``_``.
         out: Folder of the files; with ``package``, the parent folder of the distribution's folder.
-        package: Whether to make a distribution, with metadata, entry point, README with a card, test and a workflow for
-            CI.
+        package: Whether to make a distribution, with metadata, entry point, test, CI workflow, and a README, which
+            describes the environment if ``kind`` is ``env``.
 
     Raises:
         ConfigurationError: The name cannot be the name of a module, or is taken.
@@ -200,7 +201,7 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 
 
 def _card(module: str) -> str:
-    """Return the first class docstring in the source text ``module`` as a Markdown section on the environment."""
+    """Return a Markdown section on an environment: the first class docstring in the source text ``module``."""
     kinds = [node for node in ast.parse(module).body if isinstance(node, ast.ClassDef)]
     text = next(filter(None, (ast.get_docstring(kind) for kind in kinds)), "")
     return f"\n## The environment\n\n{re.sub('^## ', '### ', text, flags=re.MULTILINE)}\n"

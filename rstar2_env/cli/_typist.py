@@ -1,4 +1,4 @@
-"""``Typist``: reads the turns that a person types, in prompt_toolkit's editor or as lines that end with a lone ``.``.
+"""``Typist``: reads a person's turns from prompt_toolkit's editor, or as lines up to a line that is only ``.``.
 
 Covered: the input, and commands that format a call or an answer in the environment's dialect. Not covered: the display
 (``rstar2_env.cli._screen``).

@@ -48,9 +48,9 @@ def compare_command(
 ) -> None:
     """Compare each evaluation with the first, on the problems that occur in both evaluations.
 
-    Differences have bootstrap intervals over problems and p-values from a sign-flip test. Changed problems have
-    p-values from Fisher's exact test, and q-values: the expected share of false findings among the problems from the
-    top of the list down to that problem.
+    Differences have bootstrap intervals over problems and p-values from a sign-flip test. Changed problems are listed
+    with p-values from Fisher's exact test, and with q-values. A problem's q-value is the expected share of false
+    findings if all problems from the top of the list down to this one count as changed.
     """
     import json
 

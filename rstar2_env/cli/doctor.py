@@ -124,7 +124,7 @@ def _prove(timeout_s: float, model: Path | None, parts: Sequence[str], *, quiet:
 
 
 def _rows(proof: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Return the table rows of the tests of ``--prove``: a row for each test, then a row for each of its figures."""
+    """Return the table rows of the tests of ``--prove``: a row for each test, then a row for each measurement."""
     rows: list[tuple[str, ...]] = []
     for one in proof:
         head, seconds = (one.part, one.level), f"{one.seconds:.0f}"

@@ -24,7 +24,7 @@ def export_episodes_command(
     """Write every episode of a run as a trajectory of ATIF 1.8, one JSON file each.
 
     Token ids and log-probabilities are written if the run keeps them (`keep_tokens`). Data for which ATIF has no field
-    is written under its key `extra`; `rstar2 traces --from atif` reads such data back.
+    is written under ATIF's key `extra`; `rstar2 traces --from atif` reads such data back.
     """
     from rstar2_env.adapters.atif.files import export_trajectories
 

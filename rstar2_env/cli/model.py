@@ -131,7 +131,7 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return bytes of memory: the size on this ``machine``, and the needs of ``play``, ``train`` and ``train_lora``.
+    """Return bytes of memory: how many this ``machine`` has, and ``play``, ``train`` and ``train_lora`` need.
 
     The estimates are for float32. The result is {} if the architecture of the model is unknown.
     """

@@ -148,7 +148,7 @@ _SECONDS = {
     "other": "other",
     "total": "total",
 }
-"""Label of each duration in a step, keyed by the duration's name in the plan's record."""
+"""Label of each part of a step's time, keyed by the part's name in the output of ``--json``."""
 
 
 def _show(plan: Any) -> None:

@@ -173,7 +173,7 @@ async def all_ended(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     """Wait for all awaitables and return their results in order; if any raises, raise only after all have ended.
 
     Raises:
-        BaseException: The first exception, in the order of the arguments.
+        BaseException: The first exception, in the order of the awaitables.
     """
     found = await asyncio.gather(*awaitables, return_exceptions=True)
     for one in found:

@@ -76,8 +76,8 @@ class Episode:
         policy_version: Version of the weights that generated the first turn.
         error: Traceback of the infrastructure failure, or description of an unusable reply; ``None`` without either.
         recorded_tokens: ``policy_tokens`` of an episode that was read from a record, since records have no mask.
-        steps: Each turn of the policy with its result. The turns' spans cover exactly the policy's tokens, their
-            statuses are ``statuses``, and their rewards add up to ``reward``.
+        steps: Each turn of the policy with its result. Together, the turns contain exactly the policy's tokens and the
+            calls of ``statuses``, and their rewards add up to ``reward``.
         rewards: The components of the reward, by name, if the environment or the trainer reports them.
         task: Family or kind of the problem: ``info["task"]`` of ``reset``, else ``info["source"]``, else the
             environment's id; empty if unknown.

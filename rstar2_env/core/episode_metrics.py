@@ -18,7 +18,8 @@ MetricSums: TypeAlias = Mapping[str, tuple[float, float]]
 is 0."""
 
 ENDS = ("answered", "no_answer", "turns", "tokens", "time", "terminated", "truncated", "unavailable", "cancelled")
-"""The values of ``Episode.end`` that training always counts; an environment may define further values."""
+"""The values of ``Episode.end`` that training always reports, even if no episode has the value; an environment may
+define further values."""
 CUT_ENDS = frozenset({"tokens", "turns", "time", "truncated"})
 """The values of ``Episode.end`` that mean that a budget was exhausted."""
 

@@ -112,7 +112,8 @@ class ConfigurationError(Rstar2Error, ValueError):
         option: Name of the option that fixes the error, if there is one, or names of several options of which any one
             fixes it. Python shows it as an argument (``episodes=...``), the command line as its flag (``--episodes``):
             see ``worded``.
-        value: The value that this option should get, if there is exactly one.
+        value: Value to show for the option: the value that fixes the error, or a placeholder such as ``NAME``; ``None``
+            shows ``...``.
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class ServiceError(Rstar2Error, RuntimeError):
         cause: ``refused`` if a model's endpoint refused the conversation for its content, ``too_long`` if the
             conversation exceeds the model's context, ``lost`` if the connection failed, ``passing`` if another attempt
             may succeed, ``late`` if the request timed out; otherwise empty.
-        after_s: Seconds to wait before another attempt, as the server requested; ``None`` without such a request.
+        after_s: Seconds to wait before another attempt, as the server requested; ``None`` if it did not request a wait.
     """
 
     section = "endpoints"

@@ -1,7 +1,7 @@
 r"""Formulas in docstrings: LaTeX between dollar signs, and the same formula as plain text for terminals.
 
 Covered: the LaTeX that docstrings of this package use, such as ``$\frac{r - \text{mean}}{\sigma + \epsilon}$``: names,
-fractions, roots, indices, exponents, and the operators below. A command without a meaning of its own becomes its name.
+fractions, roots, indices, exponents, and the operators in ``_OPERATORS``. An unknown LaTeX command becomes its name.
 Not covered: MathML, which ``tools/docs_site/formulas.py`` makes for the site; environments such as matrices.
 """
 
@@ -28,7 +28,7 @@ _OPERATORS = {
 _WITHOUT_TEXT = frozenset({"left", "right", "operatorname", "mathrm", "text"})
 """Commands that change only the look of the following text."""
 _ONE = re.compile(r"[\w.']+|\|[^|]*\||\w*\([^()]*\)")
-"""A text that needs no parentheses below a fraction, or as an index or exponent."""
+"""Matches a text that needs no parentheses as a denominator, an index or an exponent."""
 _GROUP = re.compile(r"\([^()]*\)")
 
 
@@ -96,6 +96,6 @@ def _in_parentheses(text: str) -> str:
 
 
 def _joined(before: str, token: str, text: str) -> str:
-    """Return both texts, with a space where two names would become one."""
+    """Return ``before`` followed by ``text``, with a space between them if two names would become one."""
     names = before[-1:].isalnum() and text[:1].isalnum() and token.startswith(("\\", "{"))
     return f"{before} {text}" if names else before + text

@@ -61,13 +61,13 @@ def check_model(model: Any) -> None:
 
 
 def gguf_hint(path: Path) -> str:
-    """Return a hint that the user can give the folder's first GGUF file; empty if the folder has none."""
+    """Return a hint to name the folder's first GGUF file instead of the folder; empty if the folder has none."""
     files = sorted(path.glob("*.gguf"))
     return f" The folder contains the GGUF file {files[0]}: name this file itself." if files else ""
 
 
 def _check_run(folder: Path) -> None:
-    """Raise a ``ConfigurationError`` for a run's folder: its models are in the subfolders ``best`` and ``final``."""
+    """Raise a ``ConfigurationError`` if the folder is a run, with models in the subfolders ``best`` and ``final``."""
     inside = [folder / name for name in ("best", "final") if (folder / name).is_dir()]
     if inside and (folder / RUN_FILE).is_file() and not any(folder.glob("*.safetensors")):
         raise ConfigurationError(

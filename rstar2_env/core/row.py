@@ -23,8 +23,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 class Row:
     """One row of a training batch.
 
-    An episode is usually one row; a rollout part may split it into several (step-wise rows, templates that rewrite
-    history). ``completion_ids``, ``mask`` and ``logprobs`` are equally long.
+    An episode is usually one row; a rollout part may split it into several, for example one row per turn, for chat
+    templates that rewrite earlier turns. ``completion_ids``, ``mask`` and ``logprobs`` are equally long.
 
     Attributes:
         episode: The episode that the row was built from.

@@ -74,7 +74,7 @@ def in_order(
         stop: Checked between two tasks.
 
     Raises:
-        BaseException: The exception that ``work`` raised, when its task's result is due.
+        BaseException: ``work`` raised this exception for a task; it is raised instead of yielding the task's result.
     """
     stop = Stop() if stop is None else stop
     jobs: queue.SimpleQueue[tuple[Future[R], T] | None] = queue.SimpleQueue()

@@ -61,7 +61,7 @@ class Answers:
         self._found.close()
 
     def runs(self) -> JsonObject:
-        """Return the rows of all runs, with the viewer's version and the paths in which it found them."""
+        """Return the rows of all runs, the paths in which the viewer searched for runs, and the viewer's version."""
         rows = [self.row(run, self._follower.peek(run.name)) for run in self._followed_runs()]
         return {
             "runs": rows,
@@ -97,7 +97,7 @@ class Answers:
         }
 
     def run(self, name: str) -> JsonObject:
-        """Return one run: its options, events, figures, and the columns of its table of episodes."""
+        """Return one run: its options, events, metrics, and the columns of its table of episodes."""
         run, followed, index = self._find(name)
         facts = followed.facts
         parts = facts.config.get("parts")
@@ -175,7 +175,7 @@ class Answers:
         return self._found.find(run.path, name, state, running=running, stored=stored, **waiting)
 
     def metrics(self, name: str) -> JsonObject:
-        """Return the figures (metrics) of a run at each step, and the events to mark on curves."""
+        """Return the metrics of a run at each step, and the events to mark on curves."""
         facts = self._find(name)[1].facts
         metrics = facts.metrics
         steps = list(metrics)
@@ -199,7 +199,7 @@ class Answers:
         return {**found, "partial": not (followed.complete or followed.read[0] >= followed.read[1]) or not searched}
 
     def aggregates(self, name: str, params: Params) -> JsonObject:
-        """Return figures over the episodes that match a filter, in total and by step."""
+        """Return metrics of the episodes that match a filter, in total and by step."""
         return episodes.aggregate_episodes(self._find(name)[2], params)
 
     def place(self, name: str, key: str, params: Params) -> JsonObject:

@@ -72,7 +72,7 @@ class FileOptions(dict[str, Any]):
         self._path = path
 
     def note(self, names: Iterable[str]) -> str:
-        """Return a note that names the file and, as its content, the options ``names``; empty without options."""
+        """Return a note which says that the file contains the options ``names``; empty if there are no names."""
         written = ", ".join(names)
         return f"The file {self._path} contains {written}." if written else ""
 
@@ -108,9 +108,9 @@ def naming_files(layers: Sequence[Mapping[str, Any]], full_name: Callable[[str],
     """Within the ``with`` block, add a note to each error about an option: the file that contains the option.
 
     Args:
-        layers: The options that are checked within the ``with`` block, each a mapping; options from a file are a
-            ``FileOptions``. Later layers override earlier ones.
-        full_name: Returns the full name of an option, by which options of two layers are compared.
+        layers: Mappings of the options that are checked within the ``with`` block; the options from a file are in a
+            ``FileOptions``. Later mappings override earlier ones.
+        full_name: Returns the full name of an option; equal full names in two mappings stand for the same option.
     """
     try:
         yield

@@ -1,9 +1,10 @@
 """Protects the user's files: no command or function overwrites or removes a file that it did not write.
 
-A folder must be new or empty, or an earlier output of the same kind that is continued or replaced. Each folder has a
-manifest, which lists the files that were written into it; replacing a folder removes these files only, and is refused
-if the folder holds any other file or an input. A file must be new or empty, or it is continued or replaced on request.
-Not covered: whether an earlier output has the same options, which the code that continues it checks.
+An output folder must be new or empty, or hold an earlier output of the same kind as the new one; the earlier output is
+continued or replaced. Each folder has a manifest, which lists the files that were written into it; replacing a folder
+removes these files only, and is refused if the folder holds any other file or an input. A file must be new or empty, or
+it is continued or replaced on request. Not covered: whether an earlier output has the same options; the code that
+continues the output checks this.
 """
 
 from __future__ import annotations
@@ -138,8 +139,9 @@ def list_files(folder: Location, *files: str, folders: Mapping[str, Iterable[str
     Args:
         folder: The folder.
         *files: Paths in the folder, with ``/``; ``*`` stands for any text without ``/``.
-        folders: Subfolders, each with its files; ``None`` for a subfolder that is being written, in which every file
-            counts as written. A later entry for a subfolder replaces earlier entries.
+        folders: Subfolders, each with its files; ``None`` for a subfolder that is being written: its files are those
+            that its own manifest lists, or all files in it if it has no manifest. A later entry for a subfolder
+            replaces earlier entries.
     """
     entries: list[dict[str, Any]] = [{"file": file} for file in files]
     for name, content in (folders or {}).items():

@@ -194,7 +194,7 @@ def served_model(
 
     Raises:
         ConfigurationError: ``base_url`` is not an address, or the endpoint does not serve exactly one model; then the
-            message lists the first models.
+            message lists the first models that it serves.
         ServiceError: The endpoint did not answer, or refused.
     """
     _check_address(base_url, option)

@@ -47,7 +47,7 @@ class Attempt:
         problem: Reason of the failure; ``None`` if the server answered.
         cause: ``lost`` (no connection) or ``passing`` (overload) if a later attempt may succeed, ``late`` if there was
             no answer in time; else empty.
-        wait_s: Seconds to wait before a later attempt, as the server requested; ``None`` without such a request.
+        wait_s: Seconds to wait before a later attempt, as the server requested; ``None`` if it did not request a wait.
         status: Status of the response; 0 without one.
         text: Body of the response.
     """

@@ -199,8 +199,8 @@ def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
 def parse_options(written: Iterable[str], *, flag: str = "") -> dict[str, Any]:
     """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` gives ``{"limits": {"wall_s": "2"}}``.
 
-    Values remain text (``Written``), to be parsed for a target (``typed_options``, ``call_with_options``) or without
-    one (``read_loosely``).
+    Values remain text (``Written``), to be parsed later: according to the annotations of a function or class
+    (``typed_options``, ``call_with_options``), or without annotations (``read_loosely``).
 
     Args:
         written: The ``name=value`` pairs.

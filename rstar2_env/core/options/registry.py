@@ -29,7 +29,7 @@ class Registry(Generic[T]):
         package: Package whose modules register their parts when they are imported, or ``None``.
         entry_points: Entry-point group of other distributions' parts, or ``None``.
         shape: Recognizes a part in a user's file, if the user gives only the file without the part's name.
-        listed_by: Command that lists the parts, for the error about an unknown name among many.
+        listed_by: Command that lists the parts; the error about an unknown name refers to it if there are many parts.
         named_alone: Whether parts of this kind are always named without options; used in the error about
             ``name:option=value``.
     """

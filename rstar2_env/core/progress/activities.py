@@ -162,8 +162,8 @@ def progress(
         total: Number of items, if known before the first report.
         done: Number of items that an earlier run finished. ``None``: at the first report, all finished items except one
             count as items of an earlier run.
-        show: Whether to show the activity and the activities within it; ``None`` shows them
-            if the enclosing activity is shown, and hides them if there is none.
+        show: Whether to show the activity and the activities within it; ``None`` shows them if the enclosing activity
+            is shown, and hides them if there is no enclosing activity.
     """
     activity = _DISPLAY.begin(doing, total, done, show)
 
@@ -183,7 +183,7 @@ def progress(
 def waiting(what: str) -> Iterator[ReportProblem]:
     """Display that the program waits, if the ``with`` block takes some seconds and an activity is displayed.
 
-    Blocks of the same name that run at the same time are shown as one.
+    Concurrent ``with`` blocks with the same ``what`` are shown as one.
 
     Args:
         what: Program or server that is waited for ("http://127.0.0.1:8000/v1").

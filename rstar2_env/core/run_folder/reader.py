@@ -52,7 +52,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFigures:
-    """The figures of an evaluation after a training step, by name; NaN for a figure without data."""
+    """The metrics of an evaluation after a training step, by name; NaN for a metric without data."""
 
     step: int
     figures: Mapping[str, float]
@@ -126,7 +126,7 @@ class Run:
     def metrics(self) -> list[dict[str, float]]:
         """The metrics as one mapping per step, with the key ``step``; a later line of a step overrides earlier ones.
 
-        A figure without data is NaN.
+        A metric without data is NaN.
         """
         merged: dict[int, dict[str, float]] = {}
         for line in () if self._file else _parsed(self._place(METRICS_FILE), _metrics):
@@ -159,7 +159,7 @@ class Run:
 
     @property
     def evaluations(self) -> list[EvaluationFigures]:
-        """The figures of all evaluations, sorted by step."""
+        """The metrics of all evaluations, sorted by step."""
         found = {}
         for event in self._lasting("evaluation"):
             found[event["step"]] = EvaluationFigures(event["step"], _figures(event["figures"]))

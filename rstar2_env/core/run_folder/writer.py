@@ -97,7 +97,7 @@ class RunWriter:
         first; a caller that wants to remove all files of the earlier run must call ``begin_folder`` first.
 
         Args:
-            config: The options of the run, in a form that can be passed again.
+            config: The options of the run, in a form from which the run can be repeated.
             resumed: Step of the checkpoint that the run resumes from; ``None`` for a new run.
             config_file: Name of the file with the options.
             **more: Further keys of the event ``started`` or ``resumed``.

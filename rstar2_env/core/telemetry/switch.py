@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SWITCH = "RSTAR2_OTEL"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Environment variable of OpenTelemetry that requests texts: ``true``, ``span_only`` or ``span_and_event``."""
+"""Environment variable that switches the recording of texts on: ``true``, ``span_only`` or ``span_and_event``."""
 FLUSH_S = 3.0
 """Longest time to send the remaining spans and metrics at the end of a run, in seconds."""
 GONE_S = 0.5

@@ -11,7 +11,7 @@ from rstar2_env.view.queries.filters import read_filter
 from rstar2_env.view.queries.rows import FROM, PLACE
 
 _GOLDEN = 0.618
-"""Golden ratio; the fractional parts of its multiples, spread evenly over [0, 1], vary the places of chosen groups."""
+"""Golden ratio. The fractional parts of its multiples are spread evenly over [0, 1], and vary the places of groups."""
 
 
 def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tuple[list[int], str]:

@@ -73,7 +73,7 @@ def page_of(data: Mapping[str, Any], empty: EmptyPage) -> str:
     """Return the HTML of the page, with the data embedded.
 
     Args:
-        data: Data to show (``packed``).
+        data: Data to show, from ``packed.pack``.
         empty: The page without data.
     """
     page, script, style = empty.page, empty.script, empty.style

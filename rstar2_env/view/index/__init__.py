@@ -1,6 +1,6 @@
 """The index of one run: where each episode is in the run's files, and the values for tables and searches.
 
-The index stores positions, figures, and shortened questions and answers. Its full-text index finds episodes by words,
+The index stores positions, numbers, and shortened questions and answers. Its full-text index finds episodes by words,
 but does not store their texts. Not covered: the queries (``rstar2_env.view.queries``).
 """
 

@@ -53,7 +53,7 @@ def list_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def aggregate_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return figures of the episodes that match a filter, as ``figures.aggregates`` returns them.
+    """Return the metrics of the episodes that match a filter, as ``figures.aggregates`` returns them.
 
     Args:
         index: Index of the run.

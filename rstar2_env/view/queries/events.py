@@ -14,7 +14,7 @@ _COMMON = frozenset({"event", "time", "step", "versions", "files"})
 ``event``, ``time`` and ``step`` have their own columns; the model card shows the package versions.
 """
 _EVALUATION = ("pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes")
-"""Figures that the details of an evaluation event show, in order."""
+"""Metrics that the details of an evaluation event show, in order."""
 _LONGEST = 2000
 _MARKED = ("evaluation", "checkpoint", "note", "resumed")
 

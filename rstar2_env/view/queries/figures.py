@@ -1,4 +1,4 @@
-"""Computes figures over the episodes of a run, by step and by split, and the columns of the table of episodes."""
+"""Computes metrics of a run's episodes, by step and by split, and the columns of the table of episodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = {
     "success": "pass_rate",
     **{name: name for name in ("reward", "tool_error_share", "tool_error_share_correct", "tokens", "turns")},
 }
-"""The figures that are returned for a split: name in the response, and name in ``FIGURES``."""
+"""The metrics that are returned for a split: for each name in the response, the name in ``FIGURES``."""
 _COLUMNS = {
     "episodes": "1",
     "tokened": "tokens > 0",

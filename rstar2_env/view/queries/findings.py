@@ -231,7 +231,8 @@ class RunFindings:
             path: Path of the run.
             name: Name of the run.
             state: A value that changes whenever the run does.
-            running: Whether the run is in progress, so that its findings are kept for a while.
+            running: Whether the run is in progress. If so, earlier findings are returned for a while, even if the run
+                has changed.
             wait_s: Seconds to wait for findings of this state; ``None`` for no limit.
             stored: Cache of findings. It is called with a function that computes the findings. It returns the findings
                 that are stored for this state, or else computes and stores them.

@@ -1,7 +1,7 @@
-"""The health strip of a run's page: for a few figures, the last value, the curve, and the findings of the diagnosis.
+"""The health strip of a run's page: for a few metrics, the last value, the curve, and the findings of the diagnosis.
 
-The state of a figure follows from the checks of ``rstar2_env.diagnosis`` that use it; the viewer defines no thresholds.
-Only recorded figures are read; ``rstar2 diagnose`` also runs the checks that need episodes.
+The state of a metric follows from the checks of ``rstar2_env.diagnosis`` that use it; the viewer defines no thresholds.
+Only recorded metrics are read; ``rstar2 diagnose`` also runs the checks that need episodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.result import Diagnosis
 
 HealthState: TypeAlias = Literal["ok", "watch", "problem", "unknown"]
-"""State of a figure. ``ok``: no check reports anything now; ``watch``: a check reports a warning or a note;
+"""State of a metric. ``ok``: no check reports anything now; ``watch``: a check reports a warning or a note;
 ``problem``: a check reports an error; ``unknown``: no check could decide."""
 _STATES: Mapping[str, HealthState] = dict(zip(SEVERITIES, ("problem", "watch", "watch"), strict=True))
 _MOST_POINTS = 60
@@ -27,14 +27,14 @@ _HELD_OUT = "eval/"
 
 @dataclass(frozen=True, slots=True)
 class HealthSign:
-    """Definition of a figure in the health strip at the top of a run's page.
+    """Definition of a metric in the health strip at the top of a run's page.
 
     Attributes:
-        label: Label of the figure.
-        figure: Name of the figure in the metrics.
-        percent: Whether the figure is a share, shown in percent.
-        checks: Names of the diagnosis checks that use the figure.
-        points: Function that computes the figure's values with their steps; ``None`` uses the recorded values.
+        label: Label of the metric.
+        figure: Name of the metric.
+        percent: Whether the metric is a share, shown in percent.
+        checks: Names of the diagnosis checks that use the metric.
+        points: Function that computes the metric's values with their steps; ``None`` uses the recorded values.
     """
 
     label: str
@@ -74,21 +74,21 @@ SIGNS = (
     HealthSign("Gradient norm", "grad_norm", False, ("gradient_nan", "gradient_zero", "gradient_clipped")),
     HealthSign("Failed calls", "rollout/tool_error_share", True, ("tool_fails",)),
 )
-"""The figures in the health strip, in order; figures that a run does not record are not shown."""
+"""The metrics in the health strip, in order; metrics that a run does not record are not shown."""
 
 
 def health_of(
     kind: str, config: Mapping[str, Any], metrics: Mapping[int, Mapping[str, float | None]]
 ) -> list[dict[str, Any]]:
-    """Return the figures of the health strip for a training run or a cold start; empty for other runs.
+    """Return the metrics in the health strip for a training run or a cold start; empty for other runs.
 
     Args:
         kind: Kind of the run.
         config: Options of the run.
-        metrics: Figures of the run by step, from ``RunFacts.metrics``.
+        metrics: Metrics of the run by step, from ``RunFacts.metrics``.
 
     Returns:
-        For each figure: ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),
+        For each metric: ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),
         ``values`` (at most 60 values at equal distances, including the last), ``state`` (see ``HealthState``) and
         ``says`` (sentences of the findings that hold now).
     """

@@ -19,7 +19,7 @@ _FIGURES = {"success": "pass_rate", **{name: name for name in ("reward", "tokens
 _OF_PROBLEM = "problem = ? AND (? = '' OR split = ?)"
 _SUCCESS = figure_sql("pass_rate")
 _SUMS = ", ".join(part for name in _FIGURES.values() for part in ratio_sql(name))
-"""SQL expressions of the numerator and the denominator of each figure, in the order of ``_FIGURES``."""
+"""SQL expressions of the numerator and the denominator of each metric, in the order of ``_FIGURES``."""
 _SORTS: Mapping[str, str] = {
     **{name: FIELDS[name] for name in ("problem_id", "task", "difficulty", "question")},
     "source": FIELDS["problem_source"],
@@ -86,7 +86,7 @@ def problem_row(db: sqlite3.Connection, number: int, split: str) -> dict[str, An
 
 
 class _Step(NamedTuple):
-    """A problem's episodes at one step: their number, the number of available ones, and the sums of the figures."""
+    """A problem's episodes at one step: their number, the number of available ones, and the results of ``_SUMS``."""
 
     step: int
     episodes: int
@@ -95,7 +95,7 @@ class _Step(NamedTuple):
 
 
 def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[_Step]:
-    """Return the steps with episodes of a problem, with the sums from which the problem's row and page are computed."""
+    """Return the steps at which a problem was played, with the sums that the problem's row and page need."""
     rows = db.execute(
         f"SELECT step, count(*), sum(available), {_SUMS} FROM episodes WHERE {_OF_PROBLEM} GROUP BY step ORDER BY step",
         (number, split, split),
@@ -104,7 +104,7 @@ def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[_Step]:
 
 
 def _ratio(sums: Sequence[float | None], at: int = 0) -> float | None:
-    """Return the figure at position ``at`` of ``_FIGURES`` from the results of ``_SUMS``; ``None`` without data."""
+    """Return the metric at position ``at`` of ``_FIGURES``, given the results of ``_SUMS``; ``None`` without data."""
     over, under = sums[2 * at : 2 * at + 2]
     return over / under if over is not None and under else None
 

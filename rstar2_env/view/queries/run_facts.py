@@ -83,7 +83,7 @@ class RunFacts:
 
     @property
     def metrics(self) -> dict[int, dict[str, float | None]]:
-        """Figures (metrics) by step; lines of one step are merged, later values win. An evaluation has only step 0."""
+        """Metrics by step; lines of one step are merged, later values win. An evaluation has only step 0."""
         lines = self._metrics.read()
         events = self.valid_events
         state = (self._metrics.changes, self._events.changes)
@@ -117,7 +117,7 @@ class RunFacts:
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """The figures of a standalone evaluation; ``None`` for other runs."""
+        """The metrics of a standalone evaluation; ``None`` for other runs."""
         return self.object(SUMMARY_FILE)
 
     @property

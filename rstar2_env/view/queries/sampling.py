@@ -17,7 +17,7 @@ _HARDEST = 50
 _STATES = 3
 """Number of newest checkpoints whose sampler state is returned."""
 _GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
-"""For each difficulty of a problem, the kind of the problem's last group: all correct, mixed, or all wrong."""
+"""For each difficulty of a problem, the kind of group that shows it: all correct, mixed, or all wrong."""
 _LONG = 50
 """Maximum number of returned entries of a list or mapping in a sampler state."""
 
@@ -57,11 +57,11 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
 
 
 def _history(db: sqlite3.Connection) -> dict[str, Any]:
-    """Return lists with one value for each training step in ``steps``, and ``seen``, the number of problems seen.
+    """Return lists with one value for each training step in ``steps``; and ``seen``, the number of problems played.
 
     The lists are ``success`` (rate), ``new_problems``, ``refilled`` (groups of later rounds), ``groups`` (by kind: all
-    wrong, mixed, all correct), and ``counts``, the number of problems seen so far, by the kind of their last
-    group.
+    wrong, mixed, all correct), and ``counts``, the number of problems played so far, by difficulty (the kind of the
+    problem's last group).
     """
     last: dict[int, str] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}

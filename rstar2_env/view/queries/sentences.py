@@ -27,7 +27,7 @@ _COLLAPSING = {
     "rollout/tokens": "tokens per episode",
     "kl": "KL divergence from the reference",
 }
-"""The name that sentences use for each figure that indicates a collapse of the policy."""
+"""The name that sentences use for each metric that indicates a collapse of the policy."""
 _MOST = 4
 
 
@@ -36,12 +36,12 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
 
     Args:
         index: Index of the run.
-        metrics: Figures of the run by step, from ``RunFacts.metrics``.
+        metrics: Metrics of the run by step, from ``RunFacts.metrics``.
 
     Returns:
         For each sentence its ``text``; ``filter``, the filters that select its episodes (``None`` without episodes);
         ``parts``, by name, the filters that select the most frequent kinds of these episodes; and ``metric``, the
-        figure whose plot shows more (``None`` without a plot).
+        metric whose plot shows more (``None`` without a plot).
     """
     by_step = cached_figures(index, "by_step train")
     of_episodes = (
@@ -145,7 +145,7 @@ def _collapse(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
 
 
 def _collapsing(metrics: Mapping[int, Mapping[str, float | None]]) -> dict[str, list[tuple[int, float]]]:
-    """Return the points (step, value) of each figure in ``_COLLAPSING`` that has at least two points."""
+    """Return the points (step, value) of each metric in ``_COLLAPSING`` that has at least two points."""
     return {name: points for name in _COLLAPSING if len(points := _points(metrics, name)) > 1}
 
 

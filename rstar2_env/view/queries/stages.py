@@ -1,4 +1,4 @@
-"""The stages of a pipeline: their states, durations and figures, from the events in the pipeline's folder.
+"""The stages of a pipeline: their states, durations and results, from the events in the pipeline's folder.
 
 The list includes stages without a run folder (data, traces, filters). Not covered: the runs of stages, which are
 queried like any other run.

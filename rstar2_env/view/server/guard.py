@@ -2,8 +2,8 @@
 
 Without a token, only requests to a loopback name are accepted, because a foreign page can make its own host name
 resolve to 127.0.0.1. With a token, opening the link that contains the token sets a cookie; scripts cannot read this
-cookie, and other sites cannot send it. Covered: method, Host, Origin, token, length of addresses, response headers. Not
-covered: encryption; use a tunnel (``ssh -L``) or a proxy.
+cookie, and requests from other sites do not include it. Covered: method, Host, Origin, token, length of addresses,
+response headers. Not covered: encryption; use a tunnel (``ssh -L``) or a proxy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shows a file of episodes in a terminal: a summary, or one of its episodes.
+"""Shows a file of episodes in a terminal: a summary of the file, or a single episode.
 
 The file may be from a run folder, an evaluation or the recording wrapper, or any JSON file of episodes.
 """
@@ -88,7 +88,7 @@ def file_renderable(content: Mapping[str, Any]) -> RenderableType:
 
 
 class _Summary:
-    """Accumulates the figures of a file without storing its records."""
+    """Accumulates the metrics and counts of a file's episodes, without storing the records."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -120,7 +120,7 @@ class _Summary:
                 self._sums[name] += getattr(facts, name) or 0.0
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures by name; a figure is left out if no record contains its field."""
+        """Return the metrics and counts by name; a metric is left out if no record contains its field."""
         # Cold-start traces have a reward but no turns.
         means = {
             name: total / self._counted

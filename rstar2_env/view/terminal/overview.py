@@ -1,4 +1,4 @@
-"""Shows an overview of runs in a terminal: progress, figures as small curves, statuses of calls, ends of episodes."""
+"""Shows an overview of runs in a terminal: progress, metrics as small curves, statuses of calls, ends of episodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CURVE = 40
 _HEALTH_CURVE = 16
 _HEALTH_STYLES = {"ok": "green", "watch": "yellow", "problem": "bold red", "unknown": "dim"}
 _NARROW = 110
-"""Width of the terminal below which the minimum and maximum of a figure are not shown, to leave space for the curve."""
+"""Width of the terminal below which the minimum and maximum of a metric are not shown, to leave space for the curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
 def _lines(series: Mapping[str, Sequence[float | None]]) -> Iterator[tuple[str, Sequence[float | None], str, str]]:
     """Yield the curves in the order of the page: label, values, format and section; each curve once.
 
-    If a run has none of the page's figures, all of its figures are yielded.
+    If a run has no metric that the page draws, all metrics of the run are yielded.
     """
     names = {name for name, values in series.items() if any(value is not None for value in values)}
     drawn: dict[str, list[Sequence[float | None]]] = {}
@@ -204,7 +204,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def figure(name: str, value: float | None) -> str:
-    """Format a figure of episodes: with ``percent`` if the figure ``name`` is a share, otherwise with ``number``."""
+    """Format a metric of episodes: with ``percent`` if the metric ``name`` is a share, otherwise with ``number``."""
     return (percent if name in _SHARES else number)(value)
 
 
@@ -214,7 +214,7 @@ def percent(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Format a figure for tables: integers with commas, others with four significant digits, ``None`` as a dash."""
+    """Format a number for tables: integers with commas, others with four significant digits, ``None`` as a dash."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

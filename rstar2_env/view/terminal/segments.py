@@ -1,6 +1,6 @@
 """Splits a message into segments by the markup of the dialects, for display only: text, calls, code, answers, results.
 
-The page splits messages in the same way (``pages/episode/segments.ts``); the page and this module read the marks from
+The page splits messages in the same way (``pages/episode/segments.ts``); the page and this module read the markup from
 ``view/words``, and pass the tests in ``web/tests/segments.json``.
 """
 

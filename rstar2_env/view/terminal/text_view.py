@@ -41,7 +41,7 @@ def read_content(
         on_progress: Progress callback, as for ``Follower.read_all``.
 
     Returns:
-        Without ``episodes``, ``params`` and ``key``: ``runs`` and ``overviews``, each with ``run`` and ``metrics``.
+        Without ``episodes``, ``params`` and ``key``: ``runs``; and ``overviews``, dicts with ``run`` and ``metrics``.
         Otherwise, for the only run: its name (``run``), ``notes``, and either ``key`` and ``episode``, or ``total`` and
         ``episodes``.
 

@@ -1,4 +1,4 @@
-"""The words of the viewer, which the page and the terminal share: names of figures, columns, roles, reasons.
+"""The words of the viewer, which the page and the terminal share: names of metrics, columns, roles, reasons.
 
 Covered: ``cards.json`` (the curves of an overview, in order, with the metrics of each) and ``words.json`` (all other
 tables, and the markup by which a message is split). The page is built from the same files. Not covered: sentences that
@@ -32,7 +32,9 @@ def cards() -> Sequence[Mapping[str, Any]]:
 
 
 def metrics_of(card: Mapping[str, Any], names: Set[str]) -> list[tuple[str, str]]:
-    """Return the names and labels of a card's metrics that a run has; a card's name that ends in ``/`` is a prefix.
+    """Return the names and labels of a card's metrics that a run has.
+
+    A metric of the card whose name ends in ``/``, such as ``clip/``, stands for all names that begin with it.
 
     Args:
         card: One of ``cards()``.
