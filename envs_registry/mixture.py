@@ -217,7 +217,7 @@ class MixtureEnv(gym.Env[str, str]):
             env.close()
 
     def oracle_turn(self) -> str:
-        """Return the reference player's next turn in the source's environment; without one, the gold answer as a turn."""
+        """Return the reference player's next turn in the source's environment, or else the gold answer as a turn."""
         own = getattr(self._env.unwrapped, "oracle_turn", None)
         return str(own()) if callable(own) else self.dialect.format_answer(self.problem.answer)
 
