@@ -152,7 +152,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
     Args:
         groups: The groups, for one format.
-        span: Largest minus smallest reward; differences of rewards are compared with shares of it.
+        span: Largest minus smallest reward, with which the differences in ``groups`` are compared.
     """
     compared = [one for one in groups if one.right is not None]
     blind = [one for one in compared if abs(one.right or 0.0) <= _BLIND * span]
