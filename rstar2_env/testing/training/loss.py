@@ -1,4 +1,4 @@
-"""``check_loss``: checks that a loss term reads only tokens to which it applies, and has the right gradient direction."""
+"""``check_loss``: checks which tokens a loss term reads, and the direction of the term's gradient."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """Check that ``figures``, if defined, has each metric's sum and count over the term's tokens, and no gradient."""
+    """Check that ``figures``, if defined, has the sum and count of each metric over the term's tokens, detached."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return
