@@ -84,8 +84,8 @@ class PartedCurve:
     Attributes:
         figure: Name of the metric.
         since: First step from which on the means over 5 steps differ by more than 3 standard errors.
-        first: Mean of the first run from that step on.
-        second: Mean of the second run from that step on.
+        first: Mean of the metric in the first run from that step on.
+        second: Mean of the metric in the second run from that step on.
     """
 
     figure: str
