@@ -44,7 +44,7 @@ class AdaptedEnv(ToolEnv):
 
     @abstractmethod
     def grade(self, turn: str) -> Grade:
-        """Grade the turn that ended the episode; the code of the other project may raise any exception."""
+        """Grade the turn that ended the episode, with the other project's code; any exception may be raised."""
 
     def answer_turn(self, turn: str) -> Ended:
         """Grade the turn with the other project's code; if this code raises an exception, the answer is wrong."""

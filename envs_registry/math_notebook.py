@@ -30,7 +30,7 @@ class MathNotebookEnv(MathToolEnv):
     As in ``rstar2/MathTool-v0``. The session ends with the episode.
 
     ## Information
-    As in ``rstar2/MathTool-v0``; in addition the record in ``tool_calls`` of every cell that ran has
+    As in ``rstar2/MathTool-v0``. In addition, each record in ``tool_calls`` of a cell that ran has the entry
     ``session``: ``new`` (the first cell), ``kept``, ``interrupted`` (the cell ran out of time; the state is kept) or
     ``ended`` (the cell ended the session, by an exit or by using too much memory; the next cell starts a new session).
     Only ``interrupted`` and ``ended`` are shown to the policy. A session that was lost through no fault of the policy

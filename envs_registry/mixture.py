@@ -53,7 +53,8 @@ class MixtureEnv(gym.Env[str, str]):
     ## Action space
     Any string, read by the environment of the episode's source.
 
-    ## Observation space Any string that the environment of the episode's source returns.
+    ## Observation space
+    Any string that the environment of the episode's source returns.
 
     ## Reward
     The reward of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An unknown
@@ -216,7 +217,7 @@ class MixtureEnv(gym.Env[str, str]):
             env.close()
 
     def oracle_turn(self) -> str:
-        """Return the next turn of the source environment's reference player; if it has none, play the gold answer."""
+        """Return the reference player's next turn in the source's environment, or else the gold answer as a turn."""
         own = getattr(self._env.unwrapped, "oracle_turn", None)
         return str(own()) if callable(own) else self.dialect.format_answer(self.problem.answer)
 

@@ -10,7 +10,7 @@ from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, knob, register, split
 from rstar2_env.worlds.sudoku import BOXES, dig, filled_at_random, obeys, pattern, random_grid, read_grid, written
 
 _HOLES = {4: (8, 11), 6: (18, 24), 9: (40, 52)}
-"""Number of empty cells for each size of grid: the default and the maximum."""
+"""For each size of grid, the default and the maximum number of empty cells."""
 
 _QUESTION = """\
 Fill the empty cells (.) of this Sudoku with digits from 1 to {size}, so that every row, every column and every box of \
@@ -21,7 +21,7 @@ Answer with the whole grid, the rows from top to bottom joined by /, like {examp
 
 @dataclass(frozen=True)
 class Sudoku(Puzzle):
-    r"""Fill a Sudoku of size 4, 6 or 9 with exactly one solution.
+    r"""Fill a Sudoku of size 4, 6 or 9 that has exactly one solution.
 
     ## Puzzle
     A full grid is drawn by a random search. Then cells are emptied in random order, as long as a solver finds no second
@@ -52,9 +52,9 @@ class Sudoku(Puzzle):
         self.require("holes", 0, _HOLES[self.size][1])
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw a full grid once, and empty cells as long as the solution stays unique.
+        """Draw a full grid once, and clear cells in it while the solution stays unique.
 
-        The result is ``None`` if too few cells can be emptied, or if the grid belongs to another split.
+        The result is ``None`` if too few cells can be cleared, or if the grid belongs to another split.
         """
         solution, size, (rows, columns) = random_grid(self.size, rng), self.size, BOXES[self.size]
         # The solution decides the split, so that no test puzzle is a training puzzle with other holes. For size 4 there

@@ -33,7 +33,7 @@ T = TypeVar("T")
 _MOST_TURNS = 100
 """Maximum number of turns of the agent in one run.
 
-The environment's budgets end an episode earlier; this limits calls of other tools.
+It limits calls of tools that are not the environment's; the environment's own budgets end an episode earlier.
 """
 
 

@@ -105,7 +105,7 @@ class RayEnvs(Closing):
     Raises:
         ConfigurationError: An option is out of its range, or the process is connected to another cluster.
         MissingExtraError: Ray is not installed.
-        SandboxUnavailableError: The cluster cannot be reached, or no node fits.
+        SandboxUnavailableError: The cluster cannot be reached, or no node offers CPUs and the ``resource``.
     """
 
     @checked

@@ -26,7 +26,7 @@ except ImportError as error:
 _MOST_STEPS = 100
 """Maximum number of steps of the agent in one run.
 
-The environment's budgets end an episode earlier; this limits calls of other tools.
+It limits calls of tools that are not the environment's; the environment's own budgets end an episode earlier.
 """
 _TYPES = ("string", "boolean", "integer", "number", "array", "object")
 

@@ -36,7 +36,7 @@ except ImportError as error:
 T = TypeVar("T")
 
 _STOPS: Mapping[str, str] = {"turns": "max_turns", "tokens": "max_total_tokens"}
-"""verifiers' stop condition for ends of an episode in this package; an end that is not listed keeps its name."""
+"""For ends of an episode in this package, verifiers' name of the stop condition; other ends keep their names."""
 _THREADS = 1024
 """Maximum number of concurrent ``reset`` and ``step`` calls; threads are made when needed."""
 

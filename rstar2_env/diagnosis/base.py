@@ -23,13 +23,13 @@ class Evidence:
     Attributes:
         since: First step at which the check's rule held.
         until: Last step at which the rule held; ``None`` if it still holds at the run's last step.
-        says: The observation as a sentence with figures.
-        figures: The figures on which the observation is based, by name.
+        says: The observation as a sentence that states numbers.
+        figures: The numbers on which the observation is based, by name.
         episodes: Keys of up to three episodes that show the fault, for ``rstar2 view RUN --text --episode KEY``.
         severity: Severity of this observation; ``None`` means the severity of the check.
         effects: Names of the checks whose faults this observation usually causes; ``None`` means the effects of the
             check.
-        akin: Names of checks whose usual causes are usual causes of this observation too.
+        akin: Names of checks; the usual causes of their faults are also usual causes of this observation.
     """
 
     since: int
@@ -59,10 +59,10 @@ class RunCheck:
         cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
         otherwise: Other explanations of the observation.
-        needs: Data without which the check cannot decide: names of figures, ``episodes``, ``cut_prompt`` (whether
+        needs: Data without which the check cannot decide: names of metrics, ``episodes``, ``cut_prompt`` (whether
             prompts were cut), ``evaluations``, ``held_out`` (episodes of evaluations), ``resumed`` (the run was resumed
             at least once), or ``option:NAME``; ``a|b`` means that ``a`` or ``b`` is enough.
-        finite: Whether a figure counts as recorded only if at least one of its values is finite.
+        finite: Whether a metric counts as recorded only if at least one of its values is finite.
         look: Function that examines a run, and returns the evidence of the fault, or ``None``.
         kinds: Kinds of runs to which the check applies.
         applies: Function that returns whether the check applies to a run, given its options; for example, a rule about

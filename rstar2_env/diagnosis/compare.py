@@ -79,13 +79,13 @@ class RunDifference:
 
 @dataclass(frozen=True, slots=True)
 class PartedCurve:
-    """A figure whose curves in two runs differ by more than their noise from some step on.
+    """A metric whose curves in two runs differ by more than their noise from some step on.
 
     Attributes:
-        figure: Name of the figure.
+        figure: Name of the metric.
         since: First step from which on the means over 5 steps differ by more than 3 standard errors.
-        first: Mean of the first run from that step on.
-        second: Mean of the second run from that step on.
+        first: Mean of the metric in the first run from that step on.
+        second: Mean of the metric in the second run from that step on.
     """
 
     figure: str
@@ -101,7 +101,7 @@ class RunsCompared:
     Attributes:
         first: Name of the first run.
         second: Name of the second run.
-        curves: Figures whose curves differ, in the order in which they diverge.
+        curves: Metrics whose curves differ, in the order in which they diverge.
         differences: Differences of the runs; differences that can explain the curves come first.
         only_first: Names of the checks with a finding in the first run only.
         only_second: Names of the checks with a finding in the second run only.
@@ -280,7 +280,7 @@ def _acts_of_file(name: str, run: RunRecord) -> Acts:
 
 
 def _unrecorded(run: RunRecord, began: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence if the run, by an earlier version, did not record the content of files that it names."""
+    """Yield a sentence if an earlier version recorded the run without the content of files that the run names."""
     names = sorted(file_names(run.config)) if began and "files" not in began else []
     if names:
         yield f"Not recorded by {run.name}: the content of {', '.join(names)}; it may have changed between the runs."

@@ -109,7 +109,7 @@ def _with_causes(found: Sequence[tuple[Finding, Sequence[str], Sequence[str]]]) 
 
     Args:
         found: Findings, each with the names of the checks whose faults it usually causes, and the names of checks whose
-            usual causes are also its own.
+            usual causes are also the finding's usual causes.
     """
     effects = {one.check: names for one, names, _ in found}
     akin = {one.check: {one.check, *names} for one, _, names in found}

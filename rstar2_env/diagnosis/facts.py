@@ -21,8 +21,8 @@ _MARKUP = re.compile(
 its template correctly never writes markup as text: the tokens that end its turn are not part of the text. Special
 tokens that do not belong to a template, such as padding, do not match: an untrained policy writes any token."""
 _PIECES = re.compile(r"\S{1,32}")
-"""Pattern of words; a longer word counts as several pieces, since a loop or a language without white space would
-otherwise be a single word."""
+"""Pattern of words of up to 32 characters. A longer word counts as several words, since a loop without white space, or
+a text in a language without white space, would otherwise be a single word."""
 
 
 def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:

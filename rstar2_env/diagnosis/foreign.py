@@ -54,7 +54,7 @@ NAMES: Mapping[str, str] = {
     "timing_s/gen": "seconds/rollout",
     "perf/throughput": "speed/generated_tokens_per_second",
 }
-"""This package's name for each figure, by the figure's name in the logs of other trainers."""
+"""This package's name for each metric, by the metric's name in the logs of other trainers."""
 _EVALUATED = re.compile(r"eval_reward|val-core/.+/mean@\d+|val-core/[^@]+")
 """Pattern of other trainers' names for the reward on held-out problems; if a line has several, the first name
 counts."""
@@ -254,9 +254,9 @@ def _episode(place: str, step: int, line: Mapping[str, Any]) -> EpisodeEntry:
 
 
 def _figures(played: list[EpisodeEntry]) -> dict[str, float]:
-    """Return the figures that follow from a step's episodes: means over the episodes.
+    """Return the metrics that follow from a step's episodes: means over the episodes.
 
-    Figures of right episodes are left out if it is unknown which episodes are right.
+    Metrics of right episodes are left out if it is unknown which episodes are right.
     """
     sums = figure_sums([entry.episode for entry in played])
     graded = all(map(_is_graded, played))

@@ -15,13 +15,13 @@ from rstar2_env.diagnosis.record import EpisodeDigest, StepData
 from rstar2_env.diagnosis.result import Finding
 
 _QUIET = 5
-"""Number of consecutive examinations without a finding after which the finding counts as ended: a figure near its
+"""Number of consecutive examinations without a finding after which the finding counts as ended: a metric near a
 threshold may cross it repeatedly."""
 _EXAMINED = 300
 """Number of steps up to which a run is examined after every step; up to twice this number, it is examined after every
 second step, and so on, because an examination takes about 50 µs for each step of the run."""
 _FIRST = 5
-"""Number of steps at the start whose episodes are read when a run resumes, to determine the figures' initial levels."""
+"""Number of steps at the start whose episodes are read when a run resumes, to determine the metrics' initial levels."""
 _REMEMBERED = 20
 """Number of latest steps whose episodes are kept, as examples for findings. For older steps, only the values that the
 checks have computed are kept (``StepData.once``), so that findings still cover the whole run."""
@@ -94,10 +94,10 @@ class LiveDiagnosis:
         )
 
     def evaluated(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
-        """Add the figures of an evaluation (their names begin with ``eval/``), and the episodes of the evaluation.
+        """Add the metrics of an evaluation (their names begin with ``eval/``), and the episodes of the evaluation.
 
         Returns:
-            The findings that appeared or ended. If the step's figures have not been added yet, the result is empty, and
+            The findings that appeared or ended. If the step's metrics have not been added yet, the result is empty, and
             ``add`` for this step returns the findings.
         """
         own = {name.removeprefix("eval/"): value for name, value in figures.items()}
@@ -108,7 +108,7 @@ class LiveDiagnosis:
         return self._examined() if self.record.steps and step == self.record.last else ()
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
-        """Add the figures of a step, and all episodes that were played after the step that was added last.
+        """Add the metrics of a step, and all episodes that were played after the step that was added last.
 
         Returns:
             The findings that appeared or ended.

@@ -1,4 +1,4 @@
-"""The table of metrics of a run: name, unit, meaning and healthy range of each figure in ``metrics.jsonl``.
+"""The table of metrics of a run: name, unit, meaning and healthy range of each metric in ``metrics.jsonl``.
 
 Covered: training, evaluations during training, and cold starts. The healthy range of a metric agrees with the rules
 of the checks that read it (``rstar2_env.diagnosis.checks``). Not covered: figures of an

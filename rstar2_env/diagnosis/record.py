@@ -16,7 +16,7 @@ from rstar2_env.core.status import ToolStatus
 
 T = TypeVar("T")
 FigurePoint = tuple[int, float]
-"""A step, and the value of a figure at that step."""
+"""A step, and the value of a metric at that step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class StepData:
 
     Attributes:
         number: Number of the step.
-        figures: The figures of the step, by name.
+        figures: The metrics of the step, by name.
         episodes: The episodes that were played for the step.
     """
 
@@ -163,7 +163,7 @@ class RunRecord:
     _seen: int = field(default=0, repr=False)
 
     def add(self, step: StepData) -> None:
-        """Add the figures and episodes of the next step."""
+        """Add the metrics and episodes of the next step."""
         self.steps.append(step)
 
     @property
@@ -172,7 +172,7 @@ class RunRecord:
         return self.steps[-1].number if self.steps else 0
 
     def points(self, name: str) -> list[FigurePoint]:
-        """Return every recorded value of a figure, NaN included, with its step."""
+        """Return every recorded value of a metric, NaN included, with its step."""
         for step in self.steps[self._seen :]:
             for figure, value in step.figures.items():
                 self._series.setdefault(figure, []).append((step.number, value))
@@ -180,11 +180,11 @@ class RunRecord:
         return self._series.get(name, [])
 
     def series(self, name: str) -> list[FigurePoint]:
-        """Return every finite value of a figure, with its step."""
+        """Return every finite value of a metric, with its step."""
         return [point for point in self.points(name) if math.isfinite(point[1])]
 
     def counted(self, name: str) -> list[FigurePoint]:
-        """Return the value of a figure at each step, 0 at steps that did not report it; empty if no step did."""
+        """Return the value of a metric at each step, 0 at steps that did not report it; empty if none did."""
         known = dict(self.series(name))
         return [(step.number, known.get(step.number, 0.0)) for step in self.steps] if known else []
 

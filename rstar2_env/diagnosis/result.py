@@ -11,8 +11,8 @@ from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.diagnosis.base import SEVERITIES, Evidence, FindingSeverity, RunCheck
 
 _LATE = 5
-"""Largest number of steps by which the rule of a check can find the first or the last step of a fault too late or too
-early: most rules average over 3 to 5 steps."""
+"""Largest error, in steps, of the first and the last step of a fault as a check finds them: most rules average over 3
+to 5 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Finding:
         severity: ``error``, ``warning`` or ``note``.
         since: First step at which the rule of the check held.
         until: Last step at which the rule held; ``None`` if it still holds.
-        says: The observation as a sentence with figures.
-        figures: The figures on which the observation is based, by name.
+        says: The observation as a sentence that states numbers.
+        figures: The numbers on which the observation is based, by name.
         episodes: Keys of up to three episodes that show the fault.
         cause: The usual cause of the fault.
         change: Remedies, as options and commands that can be typed.

@@ -1,4 +1,4 @@
-"""Finds spells, which are steps in a row at which a condition on a figure holds, and trends of a figure."""
+"""Finds spells, which are steps in a row at which a condition on a metric holds, and trends of a metric."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ soon."""
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """Steps in a row at which a condition on a figure held.
+    """Steps in a row at which a condition on a metric held.
 
     Attributes:
         since: First step of the spell.
-        until: Last step of the spell; ``None`` if the spell lasts to the last step of the figure.
-        values: The values of the figure from the first to the last step of the spell.
-        task: The only task whose episodes the figure covers; empty if it covers all episodes.
+        until: Last step of the spell; ``None`` if the spell lasts to the last step that has a value.
+        values: The values of the metric from the first to the last step of the spell.
+        task: The only task whose episodes the metric covers; empty if the metric covers all episodes.
     """
 
     since: int
@@ -31,12 +31,12 @@ class Spell:
 
     @property
     def of_task(self) -> str:
-        """Return " of the task NAME"; empty if the figure covers all episodes."""
+        """Return " of the task NAME"; empty if the metric covers all episodes."""
         return f" of the task {self.task!r}" if self.task else ""
 
     @property
     def in_most(self) -> bool:
-        """Whether the figure, a share of episodes, covers all tasks and is above one half."""
+        """Whether the metric, a share of episodes, covers all tasks and has a mean above one half."""
         return not self.task and self.mean > 0.5
 
     @property
@@ -54,7 +54,7 @@ def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: 
     """Return the latest spell that covers at least ``least`` points; ``None`` if there is none.
 
     A spell begins and ends with points at which the condition holds. In between, single points may fail it, because a
-    noisy figure crosses a threshold now and then, and a fault may act at every second step. The condition must hold
+    noisy metric crosses a threshold now and then, and a fault may act at every second step. The condition must hold
     for the mean of the spell as well, so that values just beyond a threshold and values far on its other side do not
     form a spell.
 
@@ -136,7 +136,7 @@ def _trimmed(values: Sequence[float]) -> float:
 
 
 def start_level(points: Sequence[FigurePoint], first: int = LEAST) -> float | None:
-    """Return a figure's level at the start: the median of its ``first`` values; ``None`` if there are fewer values."""
+    """Return a metric's level at the start: the median of its ``first`` values; ``None`` if there are fewer values."""
     return median(value for _, value in points[:first]) if len(points) >= first else None
 
 
@@ -180,8 +180,8 @@ def shares(
 
 
 _TASK_EPISODES = 24
-"""Least number of a task's latest episodes over which its share is computed. It exceeds two groups of 8, in which a
-single hard problem can explain a large share."""
+"""Least number of a task's latest episodes from which a share of them is computed. It exceeds two groups of 8, in which
+a single hard problem can explain a large share."""
 
 
 def frequent(
@@ -204,7 +204,7 @@ def frequent(
         chosen: Function that returns whether the condition holds for an episode.
         bounds: Bounds of the share of a step and of its trimmed mean (``lasting``), and of the share of a task.
         of: Function that returns whether an episode is included; by default, whether it is ``available``.
-        otherwise: Name of a figure that is used as the share of each step if the run has no episodes.
+        otherwise: Name of a metric that is used as the share of each step if the run has no episodes.
     """
     points = shares(run, name, chosen, of) or (run.series(otherwise) if otherwise else [])
     found = lasting(points, bounds[0], bounds[1], least_of(run))

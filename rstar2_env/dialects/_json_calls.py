@@ -25,7 +25,7 @@ _SPACE = re.compile(r"\s*")
 _MAX_DIGITS = 4000
 _WINDOW = 512
 _LONGEST_WORD = 16
-"""An error this near to the end of a window may come from a word that the window cuts, such as ``-Infinity``."""
+"""Number of characters at the end of a window in which an error may come from a cut word, such as ``-Infinity``."""
 _UNTERMINATED = "Unterminated string starting at"
 _HINTS = {
     "Invalid control character at": r"a line break inside a string is written \n",
@@ -38,8 +38,8 @@ def read_calls(turn: str) -> list[ToolCall]:
     """Return every call in the turn, in order.
 
     A call ends at the end of its JSON, so a program may contain the closing tag in a string. A call that does not parse
-    ends at the next closing tag, or at the turn's end. A call that only lacks its closing tag does not include the
-    next call.
+    ends at the next closing tag, or at the turn's end. If only the closing tag is missing, the call ends at the opening
+    tag of the next call.
     """
     return [call for call, _, _ in _located_calls(turn)]
 

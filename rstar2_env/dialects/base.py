@@ -55,11 +55,11 @@ class Dialect(Protocol):
         ...
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return a well-formed call, for scripted agents and for traces."""
+        """Return a well-formed call, for scripted agents and for fine-tuning traces."""
         ...
 
     def format_answer(self, answer: str) -> str:
-        """Return a well-formed answer, for scripted agents and for traces."""
+        """Return a well-formed answer, for scripted agents and for fine-tuning traces."""
         ...
 
 

@@ -62,13 +62,13 @@ class FencedDialect:
         instruction: The user message; ``"%s"`` stands for the question.
         tool: Name of the tool that runs the programs.
         stdin: Whether that tool has, in addition to ``code``, an argument ``input``, which is always empty.
-        compact: Use a short system message, without an example, for a policy that learned the format from traces.
+        compact: Use a short system message, without an example, for a policy that was fine-tuned on this format.
     """
 
     name = "fenced"
     role = "user"
     stop: tuple[str, ...] = ("\n```\n", "```output")
-    """The stop strings: the first ends a turn after a program; the second, if the model begins to write a result."""
+    """The stop strings: the end of a program, and the start of a result, which the model must not write itself."""
 
     def __init__(
         self,

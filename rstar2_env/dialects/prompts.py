@@ -50,4 +50,4 @@ answer in \\boxed{}."""
 
 FENCED_COMPACT_SYSTEM = """\
 To compute, write a ```python fence and stop; its output comes back. Then put the answer in \\boxed{}."""
-"""Short system message, for small models that learned the format from traces; the default is three times as long."""
+"""Short system message, for small models that were fine-tuned on the format; ``FENCED_SYSTEM`` is much longer."""

@@ -33,7 +33,7 @@ class Rstar2Dialect:
     Args:
         system: Replaces the system message; ``"%s"`` in it is replaced with the tools' schemas; ``""`` means none.
         instruction: Replaces the user message; ``"%s"`` in it is replaced with the question.
-        compact: Use a short prompt, for a policy that learned the format from traces: the system message has the tools'
+        compact: Use a short prompt, for a policy that was fine-tuned on this format: the system message has the tools'
             signatures instead of their schemas, and the user message is the question alone. ``system`` and
             ``instruction`` override this.
         boxed_anywhere: Also accept a ``\boxed{}`` outside ``<answer>`` when there is no complete ``<answer>``.

@@ -112,7 +112,7 @@ def hostile_turns(harness: Harness) -> None:
 
 
 def linear_time(harness: Harness) -> None:
-    """Check that the time to read a turn is proportional to its length, even if a fragment is repeated many times."""
+    """Check that the time to read a turn is proportional to its length, even if it repeats a fragment many times."""
     env = harness.env()
     for what, piece in REPEATED.items():
         short, long = piece * 5_000, piece * 40_000

@@ -66,7 +66,7 @@ class Harness(MadeEnvs):
         return self.keep(self.make())
 
     def scripts(self, env: TextEnv) -> list[list[str]]:
-        """Return the turns of several episodes, among them one for each tool and one for each of ``actions``."""
+        """Return a list of turns for each of several episodes; each tool and each of ``actions`` has an episode."""
         _, info = env.reset(seed=self.seeds[0])
         calls = [typical_call(env, tool) for tool in info.get("tools", ())]
         unknown = write_call(env, "no_such_tool", {})

@@ -39,7 +39,7 @@ class StubPlan(Generic[A]):
             self._answers = [read(plan)]
 
     def next(self, *given: Any) -> A:
-        """Return the answer to the next call, whose arguments are ``given``; exceptions of the function propagate."""
+        """Return the answer to the next call, with the arguments ``given``; if the plan is a function, it may raise."""
         if self._function is not None:
             return self._read(self._function(*given))
         with self._lock:

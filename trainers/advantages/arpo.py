@@ -2,9 +2,9 @@
 
 With ``hard`` attribution, a token shared by several branches gets the mean of their advantages, and every other token
 gets the advantage of its own episode. With ``soft`` attribution, each episode keeps its advantage on all tokens. A
-shared token occurs in the rows of all these branches, and the sum of its advantages over the rows is the same as with
-``hard``; the two differ only if ratios are clipped. Use it for a rollout that branches after tool calls; without
-branches it changes nothing.
+shared token occurs in the rows of all branches that share it, and the sum of its advantages over these rows is the same
+as with ``hard``; the gradients differ only if ratios are clipped. Use it for a rollout that branches after tool calls;
+without branches it changes nothing.
 """
 
 from __future__ import annotations

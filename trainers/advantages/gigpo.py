@@ -1,7 +1,7 @@
 """``gigpo``: compares episodes within their group, and turns that start in the same state: GiGPO (arXiv 2505.10978).
 
 A_t = A_E + omega A_S. A_E is the reward of the episode minus the mean of its group. A_S is the discounted return of the
-turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group that started in the same state, its anchor;
+turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group that started in the same state (anchor);
 it is 0 for a turn with a unique anchor. With ``normalize``, A_E and A_S are divided by their deviations. The paper uses
 groups of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which
 states recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``.
@@ -54,7 +54,7 @@ class Gigpo(GroupAdvantage):
         baseline: Episodes whose mean is subtracted: ``"all"`` episodes of the group, as in the paper, or ``"others"``,
             all except this episode; ``"others"`` cannot be combined with ``normalize``.
         invalid: Penalty of a turn with a call that did not run. As in the released code, it is subtracted from the
-            turn's discounted return and from the reward of the episode at that turn; other turns do not share it.
+            turn's discounted return and, only for the tokens of this turn, from the reward of the episode.
         eps: Added to the deviations.
     """
 

@@ -29,8 +29,8 @@ class Gpg(CheckedOptions):
     the advantage has a divisor of 1, so it is omitted.
 
     Args:
-        count: Definition of $B - M$: the episodes of ``"mixed"`` groups, as in the paper, or the episodes with a
-            ``"nonzero"`` reward, as in verl.
+        count: Episodes that $B - M$ counts: those of ``"mixed"`` groups (with unequal rewards), as in the paper, or
+            those with a ``"nonzero"`` reward, as in verl.
     """
 
     least: ClassVar[int] = 2

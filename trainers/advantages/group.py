@@ -49,7 +49,7 @@ class GroupMean(GroupAdvantage):
 
 @dataclass(frozen=True)
 class LeaveOneOut(GroupAdvantage):
-    r"""Reward minus the mean of the others, $\frac{n}{n - 1} (r - \text{mean})$: RLOO (arXiv 2402.14740, section 3).
+    r"""Reward minus the others' mean reward, $\frac{n}{n - 1} (r - \text{mean})$: RLOO (arXiv 2402.14740, section 3).
 
     The baseline excludes the episode's own reward, so the gradient of small groups is not too small. Apart from the
     factor $\frac{n}{n - 1}$, the advantages are the same as with ``group_mean``.

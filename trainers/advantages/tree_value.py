@@ -5,9 +5,9 @@ episode backs up v = 1 if it is correct, else -1, weighted at each node by w = m
 of the episode, 0.1), so late nodes have larger weights. Q of a node is the sum of the weighted values of the episodes
 that pass through it, divided by the number of these episodes; if any of them is correct, only correct episodes are
 summed. A_t = tanh(Q of the node) - the mean v of the group, without division by a deviation. ``add`` names scores, such
-as the overlong penalty, that are added to every token of their episode and to v in the mean. Use it for a rollout that
-searches; without branches every episode is a separate path. If the rollout is ``deepsearch``, Q comes from the search
-tree of this rollout, which has more nodes.
+as the overlong penalty, that are added to A_t at every token of their episode, and to v in the mean. Use it for a
+rollout that searches; without branches every episode is a separate path. If the rollout is ``deepsearch``, Q comes from
+the search tree of this rollout, which has more nodes.
 """
 
 # This module is longer than most parts because it finds the tree of a group before it backs up values.

@@ -39,7 +39,7 @@ class BatchTokens:
         Args:
             rows: The rows.
             logp: Log-probabilities of each row's completion under the current weights, (completion tokens,).
-            old: Log-probabilities of each row's completion before the first update on their rollout.
+            old: Log-probabilities of each row's completion before the first update on the rows.
         """
         masks = [np.asarray(row.mask, dtype=bool) for row in rows]
 

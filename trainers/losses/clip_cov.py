@@ -32,8 +32,8 @@ class ClipCov(CheckedOptions):
     tokens contribute most of the decrease. Candidates are the tokens whose own product
     $(\log \pi - \text{mean}) (A - \text{mean})$ is between ``least`` and ``most``. A random selection of the candidates
     is excluded from training; its size is ``share`` of all tokens, at least one. Tokens that the surrogate clips are
-    never selected. This exclusion prevents entropy collapse in long runs. The selection is the same on any number of
-    processes.
+    never selected. Excluding the selection prevents entropy collapse in long runs. The selection is the same on any
+    number of processes.
 
     Args:
         share: Share of all tokens to exclude.

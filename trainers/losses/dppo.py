@@ -20,8 +20,8 @@ _BOUNDS = {"tv": 0.15, "kl": 0.05}
 class Dppo(Anchored, CheckedOptions):
     r"""$-\operatorname{sg}(\min(\text{ratio}, \text{cap})) A \log \pi$ on tokens whose divergence is small: DPPO.
 
-    The paper is arXiv 2602.04879; $\operatorname{sg}$ is the stop-gradient. The divergence compares two outcomes: the
-    drawn token, and any other token. The divergence is the total variation $\lvert\pi - \mu\rvert$, or the
+    The paper is arXiv 2602.04879; $\operatorname{sg}$ is the stop-gradient. The divergence is between distributions
+    over two outcomes: the drawn token, and any other token. It is the total variation $\lvert\pi - \mu\rvert$, or the
     Kullback-Leibler divergence $\operatorname{KL}(\mu, \pi)$. A token is dropped if its divergence is above the bound
     and an update would increase it: $\pi > \mu$ and $A > 0$, or $\pi < \mu$ and $A < 0$. A bound on the ratio excludes
     rare tokens early, since their ratio grows quickly, and allows large changes of frequent tokens; a bound on the

@@ -30,7 +30,7 @@ class M2po(Anchored, CheckedOptions):
     the authors' code only counts tokens that clipping could act on (``of=harmful``).
 
     Args:
-        threshold: Upper bound of the mean.
+        threshold: Upper bound of the mean of $(\log \text{ratio})^2$.
         of: ``"all"`` tokens, or ``"harmful"`` tokens: $A > 0$ with a ratio above 1, or $A < 0$ with a ratio below 1.
         anchor: Denominator of the ratio.
     """

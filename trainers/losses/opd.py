@@ -21,10 +21,10 @@ class Opd(CheckedOptions):
     tokens sampled from the policy, the expected gradient is the gradient of
     $\operatorname{KL}(\text{policy}, \text{teacher})$. The term does not use the reward, so every episode is trained
     on, also in groups with equal rewards. MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649) distil on the student's
-    own texts; Tinker's on-policy distillation and prime-rl's ``opd`` use the reverse KL as the advantage, as here. A
-    policy that is its own teacher, given the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with
-    ``model.teacher_prompt``. Needs ``model.teacher``. Not covered: divergences over the whole vocabulary (GKD's
-    generalized Jensen-Shannon), which need the teacher's whole distribution.
+    own texts; Tinker's on-policy distillation and prime-rl's ``opd`` use the reverse KL as the advantage, as here. If
+    the teacher is the policy with the solution in its prompt, this is ``opsd`` (arXiv 2601.18734):
+    ``model.teacher=self`` with ``model.teacher_prompt``. Needs ``model.teacher``. Not covered: divergences over the
+    whole vocabulary (GKD's generalized Jensen-Shannon), which need the teacher's whole distribution.
 
     Args:
         coef: Weight in the loss.

@@ -17,8 +17,9 @@ class Topr(Anchored, CheckedOptions):
     Correct answers are learned even if they have become improbable; wrong answers are unlearned only while the policy
     still produces them, so log-probabilities do not diverge. The term is from TOPR (arXiv 2503.14286);
     $\operatorname{sg}$ is the stop-gradient. Use the term for rows that are trained on many times, or fully offline,
-    without a KL term. By default, the ratio is that of the whole row to its sampling probability, as in the paper; ROLL
-    divides the probability of each token by the trainer's probability at sampling time (``level=token,anchor=old``).
+    without a KL term. By default, the ratio is the row's probability divided by its sampling probability, as in the
+    paper; ROLL divides the probability of each token by the trainer's probability at sampling time
+    (``level=token,anchor=old``).
 
     Args:
         level: Whether a ratio belongs to a token, a turn or a sequence; the ratio of a turn or a sequence is the

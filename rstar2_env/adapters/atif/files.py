@@ -25,7 +25,7 @@ FORMATS: Mapping[str, Callable[[Any], Imported]] = {
     "atif": read_trajectory,
     "nemo-gym": lambda row: read_trajectory(rollout_as_trajectory(row)),
 }
-"""Function that converts a trajectory (parsed JSON) to an episode, by the name of the trajectory's format."""
+"""For each format of trajectories, the function that converts a trajectory (parsed JSON) to an episode."""
 
 
 def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = False) -> int:
@@ -100,7 +100,7 @@ def import_trajectories(
         overwrite: Replace earlier files.
 
     Raises:
-        ConfigurationError: A file cannot be read, or an output must not be written.
+        ConfigurationError: A file cannot be read, or an output file cannot be written or must not be replaced.
         RecordFormatError: A trajectory is invalid; the message names file, line and field. Nothing is written.
     """
     if source not in FORMATS:

@@ -79,7 +79,7 @@ class TurnReply:
             text: The next observation.
             reward: Reward of the turn.
             end: The end of the episode, or ``None``.
-            info: ``correct``, ``answer``, ``role`` and ``tool_calls`` set the fields; other keys stay in ``info``.
+            info: ``correct``, ``answer``, ``role`` and ``tool_calls`` become fields of the reply; others stay ``info``.
         """
         rest = dict(info)
         correct, answer = rest.pop("correct", None), rest.pop("answer", None)

@@ -1,7 +1,7 @@
 """Run an agent of another framework as an ``Agent``: its loop waits in a thread while the environment steps.
 
 The loop of another framework calls a tool as a function and waits for the result, but an ``Agent`` returns a turn and
-is called again. So each call of the loop becomes a turn in the environment's dialect, the loop waits in its thread, and
+is called again. So each tool call becomes a turn in the environment's dialect, the loop waits in its thread, and
 the observation is returned as the call's result. The final text is a turn too; if the environment continues after it,
 the loop runs again with the observation as its next message.
 
@@ -56,7 +56,7 @@ class AbandonedError(BaseException):
 
 
 class LoopAgent:
-    """Plays with an agent of another framework.
+    """An ``Agent`` whose turns come from an agent of another framework.
 
     Args:
         start: Function that starts the other framework's agent for an episode.

@@ -1,4 +1,4 @@
-"""``OwnPages``: rejects requests that foreign web pages send to a server without authentication.
+"""``OwnPages``: rejects requests of foreign web pages, to protect a server that has no authentication.
 
 A page in a browser on this machine may open a websocket to any address, and may let its own host name resolve to this
 machine. Covered: HTTP and WebSocket requests, by the headers Host and Origin. Not covered: programs, which may send any

@@ -32,7 +32,7 @@ PLAIN_IMAGE = re.compile(
     r"((docker\.io/)?(library/)?(python|debian|ubuntu|buildpack-deps)"
     r"|ghcr\.io/laude-institute/t-bench/(ubuntu|python)-[\d-]+)(:[\w.-]+)?"
 )
-"""Pattern of images that provide only Python or a shell; its second line matches the images of Terminal-Bench."""
+"""Pattern of names of images that provide only Python or a shell; the second line matches Terminal-Bench's images."""
 _FROM = re.compile(r"(?:--platform=\S+\s+)?(\S+)(?:\s+as\s+\S+)?", re.IGNORECASE)
 _MOST_BYTES = 16 << 20
 _TIMEOUT_S = 600.0

@@ -60,7 +60,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
         programs: Names of programs that earlier lines install.
 
     Returns:
-        ``True``; ``False`` if the line is in JSON form, or has options of Docker or a here-document.
+        ``False`` if the line is in JSON form, or has options of Docker or a here-document; otherwise ``True``.
 
     Raises:
         ValueError: A quote is not closed, a command needs the network, a program is not on this machine, or the line

@@ -27,7 +27,7 @@ from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.notebook import NotebookTool, SessionCell
 
 _MOST_STATE = 256 << 20
-"""Maximum size of the copy of a task's files, in bytes of base64."""
+"""Maximum size, in bytes of base64, of the copy of a task's files that the tests grade."""
 _PROGRAM = re.compile(r"[\w.-]+")
 _SHOWN = 1 << 18
 """Maximum number of bytes of a command's output that leave the sandbox."""

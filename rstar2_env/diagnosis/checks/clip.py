@@ -24,7 +24,7 @@ def _losses(run: RunRecord) -> Sequence[Mapping[str, Any]]:
 def _clips(run: RunRecord) -> bool:
     """Whether any loss of a run has a bound beyond which a token gets no gradient; true if the losses are unknown.
 
-    The loss ``cispo`` does not count: it reports the same figures for tokens whose weight is at a bound, but these
+    The loss ``cispo`` does not count: it reports the same metrics for tokens whose weight is at a bound, but these
     tokens keep their gradient.
     """
     losses = _losses(run)

@@ -12,7 +12,7 @@ from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 _SHARE, _LEAST = 0.05, 20
 _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
 _UNSURE = 3
-"""Number that is added to the count of repeated texts before the size of a family of problems without ids is estimated.
+"""If problems have no ids, the size of their family is estimated from the count of repeated texts plus this number.
 Otherwise, the estimate can be too large by chance: if 3 repeats are expected, none occurs with a probability of .05."""
 
 

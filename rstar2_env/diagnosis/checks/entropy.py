@@ -12,7 +12,7 @@ LOWEST = 0.05
 the episodes of a group hardly differ."""
 _TIMES, _LEAST, _WINDOW = 3.0, 1.0, 3
 _SMALLEST = 1e-4
-"""Smallest entropy that a message states as a number; about a smaller one, it states only "below" this number."""
+"""Smallest entropy that a message states exactly; for a smaller entropy, the message states "below" this value."""
 
 
 def _collapsed(run: RunRecord) -> Evidence | None:

@@ -1,4 +1,4 @@
-"""Checks for a gradient that is not a number, is zero although groups have a signal, or is clipped at every step."""
+"""Checks for a gradient that is not a number, is zero although rewards differ within groups, or is always clipped."""
 
 from __future__ import annotations
 

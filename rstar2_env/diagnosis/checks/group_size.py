@@ -19,8 +19,8 @@ _MISSED = 0.3
 def _equal(step: StepData) -> float | None:
     """Return the probability that a group's episodes are by chance all right or all wrong, at the step's pass rate.
 
-    The result is ``None`` if a group has more than ``_SMALL`` graded episodes, or if no group has two of them. It is 0
-    if the pass rate is 0 or 1: then the reason is not chance.
+    The result is ``None`` if a group has more than ``_SMALL`` graded episodes, or if every group has fewer than two. It
+    is 0 if the pass rate is 0 or 1: then the reason is not chance.
     """
     verdicts = [[one.correct for one in group if one.correct is not None] for group in step.groups()]
     groups = [group for group in verdicts if len(group) > 1]

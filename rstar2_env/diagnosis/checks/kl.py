@@ -16,12 +16,12 @@ by ``_LEVEL``. Within ten steps, a run that learns may double its ``kl``, but do
 _LEAST, _MOST = 5, 0.7
 """Number of steps that a finding needs, and the share of these steps at which the rule must hold. ``kl`` is the mean of
 exp(-d) - 1 + d over the tokens of a step, where d is the policy's log-probability of a token minus the reference
-model's. It has a heavy tail: even in a run that learns, there are a few steps in which 2 of 800 tokens contribute nine
-tenths of the sum."""
+model's. Single steps prove nothing, because this mean has a heavy tail: even in a run that learns, there are a few
+steps in which 2 of 800 tokens contribute nine tenths of the sum."""
 
 
 def _earlier(points: Sequence[FigurePoint], at: int) -> float:
-    """Return an earlier level of a figure: the median of 5 values, of which the last is ``_BACK`` points before ``at``.
+    """Return an earlier level of a metric: the median of 5 values, of which the last is ``_BACK`` points before ``at``.
 
     At the start of a run, it is the median of the first ``LEAST`` values.
     """

@@ -102,8 +102,8 @@ FORMATS: Mapping[str, Callable[[EpisodeDigest], bool]] = {
     "a tool call": lambda one: bool(one.statuses or one.injected),
     "an end of its own": lambda one: one.end == "answered",
 }
-"""Formats for which a reward may pay, by their description; each is a function that detects the format in an
-episode."""
+"""Formats of episodes for which a reward may pay, by description; each is a function that returns whether an episode
+has the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class _Paid:
     """Dependence of a group's rewards on the answer and on one format of ``FORMATS``.
 
     Attributes:
-        right: Mean reward of right episodes in the format minus the mean reward of wrong episodes in it; ``None`` if
-            there are no right or no wrong ones.
+        right: Mean reward of right episodes in the format minus the mean reward of wrong episodes in the format;
+            ``None`` if there are no right or no wrong episodes in it.
         formed: Mean reward of episodes in the format minus the mean reward of all other episodes; ``None`` if no
             episode or every episode is in the format.
     """
@@ -152,7 +152,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
     Args:
         groups: The groups, for one format.
-        span: Largest minus smallest reward; differences of rewards are compared with shares of it.
+        span: Largest minus smallest reward, with which the differences in ``groups`` are compared.
     """
     compared = [one for one in groups if one.right is not None]
     blind = [one for one in compared if abs(one.right or 0.0) <= _BLIND * span]

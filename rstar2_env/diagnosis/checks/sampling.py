@@ -15,8 +15,8 @@ _LEAST, _MOST = 3, 64
 _WINDOW = 10
 _PART, _TIMES, _BY_CHANCE = 4, 3, 1e-6
 """Problems repeat too often if two conditions hold. First, there are at least ``_TIMES`` times as many groups as
-distinct problems. Second, uniform draws from one ``_PART``-th of the data would yield as many pairs of groups with the
-same problem with a probability of at most ``_BY_CHANCE``."""
+distinct problems. Second, the number of pairs of groups with the same problem is too large for chance: even with
+uniform draws from only one ``_PART``-th of the data, its probability would be at most ``_BY_CHANCE``."""
 _STILL, _READY = 20, 0.85
 
 

@@ -15,8 +15,8 @@ EQUAL = "equal"
 of other trainers)."""
 _ALMOST = 0.95
 _DIFFERING, _PART = 6, 0.25
-"""The selector is judged only if, over ``LEAST`` steps, at least ``_DIFFERING`` groups have different rewards, and they
-are at least the share ``_PART`` of all groups."""
+"""The selector is judged only if, over ``LEAST`` steps, at least ``_DIFFERING`` groups have unequal rewards, and these
+groups are at least the share ``_PART`` of all groups."""
 _WINDOW = 10
 _FEW, _VERY_FEW = 0.3, 0.2
 

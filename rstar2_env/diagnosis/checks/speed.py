@@ -16,12 +16,12 @@ _FALLEN, _WINDOW = 0.55, 5
 """A mean speed over ``_WINDOW`` steps is reported if it is below the fraction ``_FALLEN`` of the speed at the start.
 The fraction is slightly above one half, so that a speed that has halved is reported despite the noise of the mean."""
 _SLOWER = 0.75
-"""Fraction of its earlier speed below which training counts as slower: about the square root of ``_FALLEN``, the
+"""Training counts as slower below this fraction of its earlier speed: about the square root of ``_FALLEN``, the
 fraction for the rollout. If training is slower too, the cause is not a server, cache or queue that only the rollout
 uses."""
 _WAITS, _WAITS_IN_TURN, _SAME = 0.28, 0.5, 0.8
-"""Share of the rollout's time that processes wait on average, above which the wait for one process is reported, and the
-wait for processes in turn. It is one process if at least a share ``_SAME`` of the time is waited for it."""
+"""The wait for the slowest process is reported above these shares of the rollout's time: ``_WAITS`` if one process
+causes at least the share ``_SAME`` of the wait, else ``_WAITS_IN_TURN``."""
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
 smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
@@ -31,7 +31,7 @@ part's mean must exceed the mean of the part before it: a cache that is filled o
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:
-    """Return the generated tokens per second of the rollout of each step."""
+    """Return, for each step, the number of tokens that the rollout generated per second."""
     generated = run.series("speed/generated_tokens_per_second")
     if generated:
         return generated
@@ -44,7 +44,7 @@ def _speed(run: RunRecord) -> list[FigurePoint]:
 
 
 def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
-    """Return two medians of a figure: before step ``since``, and from that step on; 0 for a median without values."""
+    """Return two medians of a metric: before step ``since``, and from that step on; 0 for a median without values."""
     points = run.series(name)
     before = [value for step, value in points if step < since]
     after = [value for step, value in points if step >= since]

@@ -11,13 +11,13 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.spells import Spell, each_step, lasting, least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
-"""A policy uses the tool if it makes at least ``_USED`` calls per episode at the start. It has stopped using the tool
+"""A policy uses its tools if it makes at least ``_USED`` calls per episode at the start. It has stopped using them
 if the mean over ``_WINDOW`` steps is below ``_UNUSED`` calls per episode, or below ``_UNUSED`` times the calls at the
 start."""
 _FAILS, _FAILS_LOW, _CALLS = 0.9, 0.87, 5
 _RARE = 0.05
-"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which the tool is so rare that
-errors of its calls explain nothing."""
+"""Share of episodes with a call (or calls per episode, if the run has no episodes) below which calls are so rare that
+their errors explain nothing."""
 _DOMINATES = 0.5
 
 

@@ -109,4 +109,4 @@ MIXTURES: dict[str, tuple[float | str, ...]] = {
     "none available": ("unavailable", "cancelled", "unavailable"),
     "empty": (),
 }
-"""Rewards of groups, by a description of the case."""
+"""For each case, by its description, the rewards of a group; a str is the ``end`` of an excluded episode."""

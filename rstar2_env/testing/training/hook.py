@@ -100,7 +100,7 @@ def processes(harness: HookHarness) -> None:
 
 
 def resuming(harness: HookHarness) -> None:
-    """Check that a new hook continues an interrupted run as the old hook would; it gets the old state as JSON."""
+    """Check that a new hook that loads an old hook's state continues an interrupted run as the old hook would."""
     whole, expected = harness.bound()
     expected.events(whole, range(STEPS))
     for stop in (1, 5, STEPS // 2, STEPS - 4):

@@ -1,4 +1,4 @@
-"""``check_loss``: checks that a loss term reads only its own tokens, and that its gradient has the right direction."""
+"""``check_loss``: checks which tokens a loss term reads, and the direction of the term's gradient."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """Check that ``figures``, if defined, sums and counts each metric over unmasked tokens, without a gradient."""
+    """Check that ``figures``, if defined, has the sum and count of each metric over the term's tokens, detached."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return
@@ -239,7 +239,7 @@ def figures(harness: LossHarness) -> None:
 
 
 def state(harness: LossHarness) -> None:
-    """Check that ``state_dict``, if defined, can be stored as JSON, and that another term can continue from it."""
+    """Check that ``state_dict``, if defined, can be stored as JSON, and that a new instance can continue from it."""
     term = harness.make()
     if not hasattr(term, "state_dict"):
         return
@@ -278,7 +278,7 @@ def check_loss(
 
     Args:
         term: A name as a recipe writes it (``"ppo_clip:high=0.3"``, ``"./mine.py:Name"``), a class, or the term itself.
-        columns: Names of the additional columns of the training rows that it reads.
+        columns: Names of the additional columns of the training rows that the term reads.
         skip: Names of checks to leave out; see ``rstar2_env.testing.LOSS_CHECKS``.
         **options: Options of the term, when it is given as a name or a class.
 

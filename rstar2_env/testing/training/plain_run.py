@@ -120,7 +120,7 @@ class PlainRun:
         """Call a hook as a trainer does, with simulated metrics: a KL that rises and falls, evaluations that stall.
 
         If the hook requests the end of the run, no further step is simulated, and ``stopped`` is true. With
-        ``end=False``, ``on_train_end`` is called only in that case.
+        ``end=False``, ``on_train_end`` is called only if the hook requests the end.
         """
         args = SimpleNamespace(seed=0, max_steps=self.steps, output_dir="run")
         state = SimpleNamespace(global_step=self.step, max_steps=self.steps, is_world_process_zero=True)

@@ -27,7 +27,7 @@ class RolloutHarness:
     """One rollout part under test.
 
     Attributes:
-        make: Function that makes a new object of the part.
+        make: Function that makes a new instance of the part.
     """
 
     make: Callable[[], Any]
@@ -39,7 +39,7 @@ class RolloutHarness:
         ]
 
     def play(self, play: PlainPlay, starts: Sequence[Any], size: int = _SIZE) -> Any:
-        """Return the groups, of at least ``size`` episodes each, that a new object of the part plays."""
+        """Return the groups, of at least ``size`` episodes each, that a new instance of the part plays."""
         return asyncio.run(asyncio.wait_for(self.make()(starts, size, play), _PATIENCE_S))
 
 
@@ -126,7 +126,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that ``rows``, if defined, returns rows with lists of equal length, and at least one policy token."""
+    """Check that the rows of ``rows``, if defined, have lists of equal length, and that a row has a policy token."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return

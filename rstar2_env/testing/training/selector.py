@@ -138,7 +138,7 @@ def reasons(harness: SelectorHarness) -> None:
 
 
 def weighed(harness: SelectorHarness) -> None:
-    """Check that ``weighed``, if defined, returns finite figures of episodes by position, and changes no episode."""
+    """Check that ``weighed``, if defined, returns finite numbers for episode positions, and changes no episode."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "weighed"):
@@ -165,9 +165,9 @@ def pickling(harness: SelectorHarness) -> None:
 
 
 def state(harness: SelectorHarness) -> None:
-    """Check that ``state_dict``, if defined, can be stored as JSON, and that another selector can continue from it.
+    """Check that ``state_dict``, if defined, can be stored as JSON, and that a new selector can continue from it.
 
-    A selector that learns between steps (``observe``) must define it.
+    A selector that learns between steps (``observe``) must define ``state_dict``.
     """
     selector = harness.make()
     learns = hasattr(selector, "observe")
