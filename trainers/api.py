@@ -151,8 +151,8 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
         config: A file of options, or a run's folder.
 
     Raises:
-        ConfigurationError: The file cannot be read, neither ``name`` nor the file names a trainer, or the file is of a
-            run of another trainer.
+        ConfigurationError: The file cannot be read, neither ``name`` nor the file names a trainer, or ``config``
+            belongs to a run of a trainer other than ``name``.
     """
     if config is None:
         if name is None:
@@ -175,7 +175,7 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
 
 
 def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, Any]]:
-    """Return, for each option that a ``--set`` argument sets, the argument and the value, by the option's full name.
+    """Map the full name of each option that a ``--set`` argument sets to this argument and the option's value.
 
     Args:
         written: The ``--set`` arguments, as typed.

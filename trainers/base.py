@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TrainResult:
-    """The result of a training run; ``str()`` gives a table of its figures.
+    """The result of a training run; ``str()`` gives a table of its metrics.
 
     Attributes:
         output_dir: The run's folder.
@@ -77,7 +77,7 @@ class TrainResult:
         return draw_runs({self.output_dir.name: self.history})
 
     def __str__(self) -> str:
-        """The figures before and after training, and of the first and the last step, as a table."""
+        """The metrics before and after training, and of the first and the last step, as a table."""
         return "\n".join([text_table(self._title, [_HEADINGS, *self._rows()]), *self._ending])
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class TrainResult:
         return [line for line in self.history if any(name.startswith("rollout/") for name in line)]
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """Return a row for each figure that has a value."""
+        """Return a table row for each metric that has a value."""
         steps = self._steps
         first, last = (steps[0], steps[-1]) if steps else ({}, {})
         rows = []
@@ -155,7 +155,7 @@ class Recipe:
         paper: Publication of the algorithm ("arXiv 2402.03300").
         source: Text or code that the recipe was compared with: a section of the paper, or repository, commit and file.
         checked: Date of this comparison ("2026-11-24").
-        rollout: Plays the groups.
+        rollout: Plays the groups of episodes.
         reward: Components of an episode's reward.
         selector: Chooses the episodes of a group to train on.
         advantage: Estimates how much better than expected an episode is.

@@ -1,4 +1,4 @@
-"""``export_model``: exports a run's weights to a separate folder with the run's card, and optionally to a hub.
+"""``export_model``: exports a run's weights to a separate folder with the run's model card, and optionally to a hub.
 
 The folder is created by renaming, so it is either complete or missing; in an existing empty folder, ``export.json`` is
 written last. That file records the source of the export; an export from the same source is not repeated.
@@ -47,7 +47,7 @@ def export_model(
 
     Args:
         source: The folder of a training run, a cold start, a pipeline or a model.
-        out: Folder to write; it must be missing, empty, or hold the same export.
+        out: Folder to write; it must be missing, empty, or hold an export of the same weights and options.
         which: The weights: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else
             ``final``.
         merge: Merge a LoRA adapter into its base weights.
@@ -56,7 +56,7 @@ def export_model(
         push: Repository on the hub, ``ORG/NAME``; ``None`` only writes the folder.
         private: Make the repository private.
         update: Allow pushing to a repository that holds other files.
-        overwrite: Replace another export in the folder.
+        overwrite: Replace an export of other weights or options in ``out``.
         trust: Allow running the code that comes with the model, from the folder of the run or of the model.
 
     Returns:
@@ -149,7 +149,7 @@ def _make(
 
 
 def _card(weights: Weights, merged: bool, stored: str) -> str:
-    """Return the run's card, adapted to these weights; for a model without a run, its existing card.
+    """Return the run's model card, adapted to these weights; for a model without a run, its existing card.
 
     Args:
         weights: The exported weights.

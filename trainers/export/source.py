@@ -68,7 +68,7 @@ class Weights:
         return dict(model) if isinstance(model, Mapping) else {"path": model}
 
     def runs_own_code(self) -> bool:
-        """Return whether the model's own code may run: the run's option or, without a run, whether the user trusts it.
+        """Return whether the model's own code may run: the run's option or, without a run, the user's trust decides.
 
         Raises:
             UntrustedError: The run requires the code of the model, but this user neither trusts the run nor made it.

@@ -159,9 +159,9 @@ def _cast(folder: Path, dtype: str) -> None:
 
 
 def _save_tokenizer(tokenizer: PreTrainedTokenizerBase, weights: Weights, into: Path) -> None:
-    """Write the tokenizer with the training chat template, and the end-of-turn tokens.
+    """Write the tokenizer with the training chat template, and the end-of-turn tokens to the generation configuration.
 
-    A model without a run keeps its generation configuration.
+    For weights without a run, the generation configuration does not change.
     """
     options = weights.options
     template = options.get("chat_template")

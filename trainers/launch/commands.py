@@ -26,7 +26,7 @@ class LaunchCommand:
     """The command of a process that a launch starts: a server or the trainer.
 
     Attributes:
-        name: Name in messages and of the log file.
+        name: Name of the process in messages, and of its log file.
         words: The program and its arguments.
         devices: The devices that the process runs on.
         variables: Further environment variables, without those for devices.
@@ -100,7 +100,7 @@ def server(
             ``{port}`` and ``{size}`` (number of devices) are replaced. ``None`` runs vLLM.
         more: Further arguments of the program.
         developer: Whether to enable the developer endpoints, which give every client control over the server.
-        cuts: Whether requests use top-p or top-k sampling, for which vLLM needs another model runner.
+        cuts: Whether requests use top-p or top-k sampling, which requires vLLM's V1 model runner.
     """
     if program is None:
         words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]

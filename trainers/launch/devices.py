@@ -15,7 +15,7 @@ VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Environment variables that select the visible accelerators. torch for ROCm reads both variables, and vLLM requires
 them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Environment variable that hides devices in the ROCm runtime; ``VISIBLE`` numbers only the other devices."""
+"""Environment variable that hides devices in the ROCm runtime; the numbers in ``VISIBLE`` skip these devices."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
 """Device files through which programs use accelerators on Linux: AMD's, NVIDIA's, and that of WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
@@ -59,8 +59,8 @@ class Devices:
 
         Args:
             outer: The environment variables of this process. If they include a variable of ``VISIBLE``, such as
-                ``CUDA_VISIBLE_DEVICES=4,5``, the device number 0 is the first entry of that variable's list (4), and
-                the returned variables contain such entries.
+                ``CUDA_VISIBLE_DEVICES=4,5``, a device number is an index into its list: device 0 is the entry 4. The
+                returned variables contain the entries, not the indices.
 
         Raises:
             ConfigurationError: A device is not among the visible devices, or two variables contradict each other.
@@ -120,7 +120,7 @@ def read_devices(text: str, *, cores: bool = False, option: str | None = None) -
 
 
 def check_vllm(*, cores: bool) -> None:
-    """Check, without importing vLLM, that this machine can start its servers.
+    """Check, without importing vLLM, that this machine can start vLLM servers.
 
     Args:
         cores: Whether the devices are CPU cores.

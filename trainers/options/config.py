@@ -164,7 +164,7 @@ class ModelOptions:
 
 @dataclass(slots=True)
 class RolloutOptions:
-    """The episodes: environment, engine, numbers, and budgets.
+    """The episodes: environment, engine, number of episodes, and budgets.
 
     Attributes:
         env: Gymnasium id of the environment, a class in your own code (``./mine.py:MyEnv``), or a callable that
@@ -319,7 +319,8 @@ class PartOptions:
     slots ``reward``, ``loss`` and ``hook`` are lists; for them, write ``SLOT.PART.NAME``.
 
     Attributes:
-        rollout: Plays the groups; written only as ``parts.rollout``, since ``rollout`` is the group of options.
+        rollout: Plays the groups of episodes; written only as ``parts.rollout``, since ``rollout`` is a group of
+            options.
         reward: Components of an episode's reward, whose scores are added.
         selector: Chooses the episodes of a group to train on.
         advantage: Estimates how much better than expected an episode or a token is.

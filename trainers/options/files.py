@@ -22,7 +22,7 @@ _TRAINER = ("trainer", "recipe")
 RUN_FILE = "config.json"
 """File into which a run writes its options."""
 _OF_A_MODEL = ("model_type", "architectures")
-"""Keys by which a model's ``config.json`` is recognized, which the folder of a cold start contains too."""
+"""Keys by which a model's ``config.json`` is recognized; the folder of a cold start contains such a file too."""
 _ABOUT = ("name", "summary", "paper", "source", "checked")
 _OF_ONE_RUN = ("output_dir", "resume", "overwrite")
 

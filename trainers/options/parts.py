@@ -65,7 +65,7 @@ class Parts:
     """The parts of a trainer.
 
     Attributes:
-        rollout: Plays the groups.
+        rollout: Plays the groups of episodes.
         rewards: Components of the reward, whose values are added.
         selector: Chooses the episodes of a group to train on.
         advantage: Turns rewards into advantages.

@@ -1,4 +1,4 @@
-"""Convert options between records, and to JSON-compatible values from which the same run can be configured."""
+"""Convert options to JSON-compatible values that configure the same run, and copy fields between option classes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def shared_fields(kind: type[Any], record: Any) -> dict[str, Any]:
-    """Return the values of the fields that ``record`` has in common with the record class ``kind``, by name."""
+    """Return, by name, the values of the fields that ``record`` has in common with the dataclass ``kind``."""
     return {one.name: getattr(record, one.name) for one in fields(kind) if hasattr(record, one.name)}
 
 

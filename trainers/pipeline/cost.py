@@ -28,7 +28,7 @@ class Machine(CheckedOptions):
 
     Attributes:
         gpus: Number of devices of the machine.
-        gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator, at unknown speed.
+        gpu: Device model, as in ``rstar2 plan --gpu``; ``cpu`` for a machine without an accelerator (of unknown speed).
         assume: Assumptions about speed and memory, as for ``rstar2 plan``.
     """
 
@@ -143,7 +143,7 @@ class Cost:
     def of_tuning(
         cls, rows: int, steps: int, longest: int, about: CostInputs, spread: Spread, *, lora_rank: int = 0
     ) -> Self:
-        """Return the cost of training on given rows.
+        """Return the cost of supervised training on rows; a row is a trace or an episode.
 
         Args:
             rows: Number of rows; a row counts once for each epoch.

@@ -102,7 +102,7 @@ def differences(before: Any, after: Any, prefix: str = "") -> Iterator[str]:
 
 
 def made_from(kind: str, resolved: Mapping[str, Any], inputs: Mapping[str, Any], folder: Path, **more: Any) -> Any:
-    """Return the record of what a stage is made from, as JSON, with paths relative to the pipeline's folder.
+    """Return the record of a stage's options and inputs, as JSON, with paths relative to the pipeline's folder.
 
     Args:
         kind: The kind of the stage.

@@ -161,7 +161,7 @@ def _item(
 
 
 def _over(below: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge options over defaults; if ``options`` name another engine, the defaults' ``engine_options`` are dropped."""
+    """Merge options over defaults; if the engine differs, the ``engine_options`` of the defaults are dropped."""
     engine = options.get("engine")
     if engine is not None and engine != below.get("engine", engine):
         below = {name: value for name, value in below.items() if name != "engine_options"}

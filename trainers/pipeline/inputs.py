@@ -17,7 +17,7 @@ from .plan import CONFIG, Made, ResolvedInput
 from .state import StageState
 
 _DIGESTS = ("inputs", "contents")
-"""Keys of a stage's record whose values are digests; ``changes`` describes them in words instead."""
+"""Keys of a stage's record whose values are digests; ``changes`` describes a change of a digest in words."""
 
 
 def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: Digests) -> str | None:

@@ -158,7 +158,7 @@ class Likelihood:
         return asyncio.run(every())
 
     def __enter__(self) -> Self:
-        """Return the model itself."""
+        """Return this object."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -46,7 +46,7 @@ class TimedStep:
 
     @property
     def work(self) -> float:
-        """Amount of work: episodes to play plus rows to train, at least 1."""
+        """Amount of work: episodes to play plus rows to train on, at least 1."""
         return float(max(1, self.cost.episodes + self.cost.rows))
 
 

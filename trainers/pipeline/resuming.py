@@ -20,11 +20,11 @@ def is_finished(folder: Path) -> bool:
 
 
 def newest_unfinished(folder: Path, ended_at: Callable[[int], bool] = lambda step: False) -> Path | None:
-    """Return the newest checkpoint that has steps left, and remove checkpoints without steps left.
+    """Return the newest checkpoint after which steps remain; remove newer checkpoints, after which none remain.
 
-    If a run is killed between its last checkpoint and the end of saving its weights, a trainer cannot resume from that
-    checkpoint, since no steps are left. The steps after the previous checkpoint are then repeated, with the same
-    result.
+    If a run is killed after the checkpoint of its last step but before its final weights are saved, a trainer cannot
+    resume from that checkpoint, since no steps remain. The steps after the previous checkpoint are then repeated, with
+    the same result.
 
     Args:
         folder: The folder of an unfinished run.

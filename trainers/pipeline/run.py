@@ -364,7 +364,7 @@ class _Events:
         self._writer.begin(record, resumed=self._done() if there else None, config_file=PIPELINE_FILE)
 
     def write(self, event: str, **more: Any) -> None:
-        """Write an event, with the seconds of the stage's run if it ends the run; return when the event is on disk."""
+        """Write an event and wait until it is on disk; an event that ends a stage's run contains the run's seconds."""
         if event == BEGAN:
             self._running = (more["stage"], time.monotonic())
         elif self._running and event in (ENDED, *STOPPED):

@@ -19,7 +19,7 @@ BEGAN, ENDED, TAKEN, ROUNDS_ENDED, REPLACED = (
     "stage_replaced",
 )
 STOPPED = ("interrupted", "failed")
-"""Events that end an unfinished run of the pipeline; they contain the running stage and its seconds."""
+"""Events that end an unfinished run of the pipeline; they name the running stage and give its seconds."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class StageState:
         ended: Whether the stage finished.
         outputs: Digests of its outputs, by name, when it finished or when it was last accepted unchanged.
         figures: The measurements that the stage returned, by name.
-        seconds: Total seconds of all runs of the stage whose end was recorded.
+        seconds: Total seconds of the stage's runs; a run counts only if its end was recorded.
         running_since: Time at which its last run started, in the format of events; empty if the end of that run was
             recorded.
     """

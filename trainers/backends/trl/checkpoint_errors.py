@@ -1,4 +1,4 @@
-"""``naming_checkpoint``: converts an error in a file of a checkpoint to an error that names the checkpoint.
+"""``naming_checkpoint``: converts an error about a file of a checkpoint to an error that names the checkpoint.
 
 A checkpoint may be damaged, or come from another person. The functions that read checkpoints load only tensors and
 plain values (``weights_only=True``), and raise exceptions of many classes for any other content.
@@ -20,7 +20,7 @@ from rstar2_env.rollout.model_files import LOAD_ERRORS, load_failure
 
 @contextmanager
 def naming_checkpoint(checkpoint: str | os.PathLike[str]) -> Iterator[None]:
-    """Within the ``with`` block, which reads a checkpoint, convert errors about its files.
+    """Context manager for reading a checkpoint: converts errors about its files to ``ConfigurationError``.
 
     Args:
         checkpoint: Folder of the checkpoint.

@@ -144,7 +144,7 @@ def recorded_precision(file: Path, group: str, key: str) -> str:
 
 
 def choose_threads(most: int, measure: RoundSeconds) -> tuple[int, dict[int, float]]:
-    """Return the smallest number of threads nearly as fast as the fastest, and the seconds of a round for each number.
+    """Return the smallest number of threads with nearly the best speed, and the seconds of a round for each number.
 
     Args:
         most: Largest number of threads.
@@ -252,10 +252,10 @@ def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
 
 
 def width_multiple(options: ModelOptions) -> int | None:
-    """Return the number to a multiple of which the width of every pass is padded; ``None`` for no such padding.
+    """Return the number of which every pass's padded width must be a multiple; ``None`` if any width is allowed.
 
     On a CPU, oneDNN computes matrix products in low precision. It compiles a kernel for each new shape, and keeps a
-    thousand of them: about a megabyte each for SmolLM2. If widths repeat, this time and memory are saved.
+    thousand kernels, of about a megabyte each for SmolLM2. If widths repeat, this time and memory are saved.
 
     Args:
         options: The policy's options.

@@ -1,4 +1,4 @@
-"""Loads a policy: its model, its tokenizer, its device and its precision.
+"""Loads a policy and its tokenizer, and determines the policy's device and precision.
 
 A ROCm build of torch also names its devices ``cuda``, so this module does not distinguish vendors.
 """

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """The fields of a batch that this trainer reads; see ``Batch``."""
+    """The fields of a batch that ``CollectorTrainer`` reads; see ``Batch``."""
 
     rows: list[Row]
     groups: list[list[Episode]]

@@ -1,4 +1,4 @@
-"""``SftTrainer``: TRL's ``SFTTrainer``, computing a batch in small passes, and only the values that the loss needs.
+"""``SftTrainer``: TRL's ``SFTTrainer`` in small passes, without values that the loss does not need.
 
 A batch has traces drawn at random. It is divided into passes of rows of similar length, each as wide as its longest
 row, and the head computes the policy's tokens alone. transformers can instead sample batches of traces of similar

@@ -143,7 +143,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         """Collect rows if the last rollout is used up, then compute the gradients of one optimizer step.
 
         Returns:
-            The loss share of this process times the number of processes; the mean over the processes is the loss.
+            This process's share of the loss, times the number of processes; the mean of these values is the loss.
         """
         model.train()
         if hasattr(self.optimizer, "train"):

@@ -135,9 +135,9 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Convert the gradient of the result of ``logits`` to that of ``hidden @ weight.T + bias``, in place.
+        """Convert the gradient with respect to logits to that with respect to ``hidden @ weight.T + bias``, in place.
 
-        The results of ``logits`` are recovered from log-probabilities, (n, V), and their normalizers, (n,).
+        The logits are recovered from log-probabilities, (n, V), and their normalizers, (n,).
         """
         if self._cap is not None:
             level = (logp + log_z[:, None]).div_(self._cap * self._cold)  # the hyperbolic tangent

@@ -116,7 +116,10 @@ def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
 
 
 def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Average (B, W, H) over the tokens where the mask (B, W - 1, from the second token) is true; return (B, H)."""
+    """Average (B, W, H) over the tokens whose mask is true; return (B, H).
+
+    The mask, (B, W - 1), begins at the second token.
+    """
     chosen = mask[..., None].to(torch.float32)
     return (hidden[:, 1:].float() * chosen).sum(1) / chosen.sum(1).clamp(min=1.0)
 
@@ -223,7 +226,7 @@ def set_head(model: Any, temperature: float, outputs: Collection[str] = ("entrop
 
 
 def causal_model(model: Any) -> Any:
-    """Return the causal language model inside data parallelism and adapters."""
+    """Return the causal language model inside the wrappers of data parallelism and adapters."""
     plain = _plain(model)
     return plain.get_base_model() if hasattr(plain, "get_base_model") else plain
 

@@ -100,7 +100,7 @@ class PolicyMeasurer:
                 episode.measured["answer"][number] = float(np.exp(own.mean()))
 
     def _split(self, lead: str, answer: str) -> tuple[list[int], list[int]]:
-        """Return the ids of the text ``lead`` and of the answer after it; a token that spans both is in the answer."""
+        """Return the token ids of ``lead`` and of the answer after it; a token that spans both is in the answer."""
         alone, whole = self._encode(lead), self._encode(lead + answer)
         shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))
         return whole[:shared], whole[shared:]

@@ -113,7 +113,7 @@ def lay_out(
         environment_weights: Weight of each row's environment tokens in the loss, (rows,); ``None`` leaves these tokens
             out.
         embeddings: Embedding of each row, (H,); ``None`` if no term compares the rows of a group.
-        as_tree: Whether the model computes shared prefixes once; the rows must be in the order of ``by_prefix``.
+        as_tree: Whether the model computes shared prefixes once; the batch must then be in the order of ``by_prefix``.
         pad: Token id of the padding.
         device: Device of the tensors.
 

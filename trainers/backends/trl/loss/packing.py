@@ -130,7 +130,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 
 
 def _pack_trees(rows: Sequence[Ids], budget: int, cost: RowCost) -> list[list[int]]:
-    """Divide rows, sorted by their tokens, into trees; the tokens and the memory of each tree fit in ``budget``.
+    """Divide rows, sorted by their tokens, into trees, each within the token and memory limit ``budget``.
 
     A full tree is cut before the row that shares the fewest tokens with the row before it; the next tree begins there.
     """

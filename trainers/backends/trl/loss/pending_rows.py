@@ -40,7 +40,7 @@ class BatchLayout:
         passes: Number of passes over the rows of a rollout.
         minibatches: Maximum number of optimizer steps in each pass; a pass has fewer if there are fewer groups.
         seed: Seed of the order of the groups in each pass.
-        share_prefixes: Whether to compute only once the tokens that rows of a micro-batch share, if the model can.
+        share_prefixes: Whether tokens that rows of a micro-batch share are computed only once, if the model allows it.
     """
 
     tokens_per_device: int

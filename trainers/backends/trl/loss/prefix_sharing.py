@@ -122,7 +122,7 @@ class PrefixSharing:
         return bool(self._models) and self.obstacle is None
 
     def check(self, policy: Any, device: torch.device, *, exact: bool) -> None:
-        """Compare a small prefix tree with separate rows on each model, and turn sharing off if they differ.
+        """Turn sharing off if, on any model, log-probabilities of a small prefix tree and separate rows differ.
 
         All processes call it.
 

@@ -43,7 +43,7 @@ class _Call:
 
 @dataclass(slots=True)
 class PrefixTree:
-    """The packed sequence, of N tokens, of a micro-batch of B rows of at most W tokens; shared prefixes occur once.
+    """A micro-batch of B rows, each of at most W tokens, packed into N tokens; shared prefixes occur once.
 
     Attributes:
         ids: Token ids, (1, N).

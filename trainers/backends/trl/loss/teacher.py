@@ -84,7 +84,7 @@ class PrivilegedPrompt:
         self._template, self._problems, self._chat = template, problems, chat
 
     def __call__(self, row: Row) -> list[int]:
-        """Return the prompt of a row, with the filled-in template appended to the user's first message.
+        """Return the teacher's prompt for a row: the filled-in template is appended to the user's first message.
 
         Raises:
             ConfigurationError: The problem lacks a field, or the row's prompt does not begin with the episode's prompt.

@@ -1,4 +1,4 @@
-"""``build_run``: builds a run of a recipe on TRL from its options.
+"""``build_run``: builds a training run on TRL from the name of a recipe and the run's options.
 
 The order matters: options are checked before a model is loaded, and copies of the model are made before the trainer
 puts a fused head on it.

@@ -88,7 +88,7 @@ def one_step(
         objective: The loss.
         folder: A folder that transformers may write to.
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
-        share_prefixes: Whether to compute only once the tokens that rows share; see ``BatchLayout``.
+        share_prefixes: Whether tokens that rows share are computed only once; see ``BatchLayout``.
         reference: The reference model; ``None`` uses the policy before the step (without its adapters, if it has any).
         temperature: Temperature of the log-probabilities.
         peft_config: peft's configuration of adapters to train; ``None`` trains the weights.

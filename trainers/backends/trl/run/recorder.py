@@ -92,7 +92,7 @@ class RunRecorder:
     def save(self, folder: str) -> None:
         """Save the model and its tokenizer; all processes call it.
 
-        An earlier model in the folder is replaced once the new one is whole.
+        An earlier model in the folder is replaced once all files of the new model are written.
         """
         whole, ranks = Path(folder), self._setup.ranks
         partial = whole.with_name(f"{whole.name}.partial")

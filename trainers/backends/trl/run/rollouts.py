@@ -1,7 +1,7 @@
 """``Rollouts``: supplies a run with batches, collected on demand or prefetched.
 
-Covered: weight syncs, metrics of a rollout, evaluations with the weights of their step, and which engines can prefetch
-(``rollout.max_staleness``). Not covered: when a prefetched batch may begin (``trainers/step/prefetch.py``).
+Covered: weight syncs, metrics of a rollout, evaluations with the weights of their step, and which engines allow
+prefetching (``rollout.max_staleness``). Not covered: when a prefetched batch may begin (``trainers/step/prefetch.py``).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from rstar2_env.core.telemetry import phase_span, report_figures
 class StepSpans(TrainerCallback):
     """Opens a span for each optimizer step, the root of a trace, and inside it a span for the optimizer's update.
 
-    If rows are collected on demand, their spans belong to the step. The span of a prefetched batch, which another
-    thread collects, is the root of a separate trace.
+    The spans of a batch that is collected on demand are inside the step's span. The span of a prefetched batch, which
+    another thread collects, is the root of a separate trace.
     """
 
     def __init__(self) -> None:

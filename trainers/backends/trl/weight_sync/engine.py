@@ -98,7 +98,7 @@ class PolicyEngine:
             self.free_memory()  # a resumed run reads the optimizer's state onto the device before it plays
 
     def update(self) -> None:
-        """Sync the policy's weights to the engine and check the result; does nothing if the engine has these weights.
+        """Sync the policy's weights to the engine and check the result; does nothing if the engine already has them.
 
         Raises:
             HandoverError: The engine does not compute with these weights.

@@ -35,7 +35,7 @@ from ..sharding.choice import Sharding
 MOST_ON_A_CPU = 4 * GIB
 """Maximum size of vLLM's cache on a CPU, where other programs use the same memory; an option can set another size."""
 _BLOCK = 128
-"""Tokens of vLLM's largest cache block (on a CPU); a conversation occupies whole blocks."""
+"""Number of tokens in vLLM's largest cache block, which it uses on a CPU; a conversation occupies whole blocks."""
 
 
 @dataclass(frozen=True, slots=True)

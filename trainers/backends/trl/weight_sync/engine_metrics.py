@@ -41,8 +41,8 @@ def add_engine_metrics(
         before: Counters at the beginning of the rollout; ``None`` if the engine has none, so that nothing is added.
         after: Like ``before``, but at the end of the rollout.
         seconds: Duration of the rollout.
-        first: Whether this is the first process. Only this process counts the rollout, so that the logged totals over
-            all processes are divided by the number of rollouts.
+        first: Whether this is the first process. Only the first process counts the rollout, so that the logged totals
+            over all processes are divided by the number of rollouts.
         each: Whether each process has its own engine; if all processes share an engine, only the first process reports.
     """
     if before is None or after is None or not (first or each):
