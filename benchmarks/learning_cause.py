@@ -100,7 +100,7 @@ def section(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     held = [line for line in lines if line["arm"] == PAPER and line.get("causes")]
     if not held:
         return []
-    text = ["### Why the paper's selector alone leaves more", ""]
+    text = ["### Why the paper's selector alone leaves more failing calls", ""]
     text += [*wrap(WHY.format(paper=PAPER, clean=CLEAN, steps=held[0]["cause_steps"]), WIDTH), ""]
     for faults in sorted({line["faults"] for line in held}):
         own = [line for line in lines if line["faults"] == faults]
