@@ -70,16 +70,17 @@ WORLDS = {
     "indifferent": (
         "If failing calls cost nothing",
         "The cold start is trained on {traces} traces for {sft_steps} steps; the problems are `{source}`. In {errors} "
-        "of the traces, the first call fails ({mistakes}) and is then corrected; in the others, the right call is made "
-        "twice. After the cold start, 50 % of the episodes with a failing first call are correct, and 49 % of those "
-        "with a working first call (1,024 episodes). The reward therefore does not depend on failing calls. In this "
-        "situation, the authors of rStar2-Agent found that GRPO keeps its errors. Learning rate: {learning_rate}.",
+        "of the traces, the first call fails ({mistakes}) and is then corrected; in the others, the right call is "
+        "made twice. After the cold start, 50 % of the episodes with a failing first call are correct, and 49 % of "
+        "those with a working first call (1,024 episodes). The reward therefore does not depend on failing calls. In "
+        "this situation, the authors of rStar2-Agent found that GRPO does not lower the share of tool errors. "
+        "Learning rate: {learning_rate}.",
     ),
     "teaching": (
         "If failing calls cost reward",
-        "This world differs from the first one in two ways: traces without a failing call make one call instead of "
-        "two, and calls fail in more ways ({mistakes}). Episodes that start with a failing call are correct less "
-        "often, so every algorithm learns to avoid failing calls. The learning rate is {learning_rate}.",
+        "This world differs from that of the previous section in two ways: traces without a failing call make one "
+        "call instead of two, and calls fail in more ways ({mistakes}). Episodes that start with a failing call are "
+        "correct less often, so every algorithm learns to avoid failing calls. The learning rate is {learning_rate}.",
     ),
 }
 """Title and description of each world."""
