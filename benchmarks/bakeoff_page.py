@@ -61,10 +61,10 @@ def _how(budgets: set[int], told: Told) -> str:
         "episodes count. All recipes share 8 problems a step, groups of 8 and temperature 1; their other options are "
         "their own. "
         f"The learning rate of each recipe and world is the best of {', '.join(f'{rate:g}' for rate in RATES)} on seed "
-        f"{RATE_SEED}, which is not in the means. Rates were chosen on the {problems} held-out "
-        "problems that also give the means, so means are slightly too high, for all recipes alike. An interval is a 95 % "
-        "interval over seeds (Student's t). With three seeds, intervals are wide, and seven recipes are compared with "
-        "one, so an interval that barely excludes 0 is weak evidence."
+        f"{RATE_SEED}, which is not in the means. Rates were chosen on the {problems} held-out problems that also give "
+        "the means, so means are slightly too high, for all recipes alike. An interval is a 95 % interval over seeds "
+        "(Student's t). With three seeds, intervals are wide, and seven recipes are compared with one, so an interval "
+        "that barely excludes 0 is weak evidence."
     )
 
 

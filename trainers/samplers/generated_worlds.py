@@ -40,10 +40,10 @@ class GeneratedWorlds(SavedAttributes):
     configuration is a configuration of the last cycle with one option changed: to the next harder value if the old
     configuration's success rate was above ``high``, or to the next easier value if it was below ``low``.
 
-    If a model chooses them, its prompt lists the worlds and the configurations so far, each with its success rate, and
-    the values of each option; the model replies with configurations. If the reply has too few configurations, the rule
-    adds the missing ones. A run of several processes refuses a model: each process would query it, and get a different
-    reply.
+    If a model chooses configurations, its prompt lists the worlds and the configurations so far, each with its success
+    rate, and the values of each option; the model replies with configurations. If the reply has too few configurations,
+    the rule adds the missing ones. A run of several processes refuses a model: each process would query it, and get a
+    different reply.
 
     Args:
         seed: Seed of all draws.
