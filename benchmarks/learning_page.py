@@ -70,16 +70,17 @@ WORLDS = {
     "indifferent": (
         "If failing calls cost nothing",
         "The cold start is trained on {traces} traces for {sft_steps} steps; the problems are `{source}`. In {errors} "
-        "of the traces, the first call fails ({mistakes}) and is then corrected; in the others, the right call is made "
-        "twice. After the cold start, 50 % of the episodes with a failing first call are correct, and 49 % of those "
-        "with a working first call (1,024 episodes). The reward therefore does not depend on failing calls. In this "
-        "situation, the authors of rStar2-Agent found that GRPO keeps its errors. Learning rate: {learning_rate}.",
+        "of the traces, the first call fails ({mistakes}) and is then corrected; in the others, the right call is "
+        "made twice. After the cold start, 50 % of the episodes with a failing first call are correct, and 49 % of "
+        "those with a working first call (1,024 episodes). The reward therefore does not depend on failing calls. In "
+        "this situation, the authors of rStar2-Agent found that GRPO does not lower the share of tool errors. "
+        "Learning rate: {learning_rate}.",
     ),
     "teaching": (
         "If failing calls cost reward",
-        "This world differs from the first one in two ways: traces without a failing call make one call instead of "
-        "two, and calls fail in more ways ({mistakes}). Episodes that start with a failing call are correct less "
-        "often, so every algorithm learns to avoid failing calls. The learning rate is {learning_rate}.",
+        "This world differs from that of the previous section in two ways: traces without a failing call make one "
+        "call instead of two, and calls fail in more ways ({mistakes}). Episodes that start with a failing call are "
+        "correct less often, so every algorithm learns to avoid failing calls. The learning rate is {learning_rate}.",
     ),
 }
 """Title and description of each world."""
@@ -116,9 +117,9 @@ also the success:
 | `grpo_roc_ties` | .001 | .007 | .013 | .56 |
 | `grpo_roc_clean` | .005 | .010 | .015 | .62 |
 
-Trained from cold start 3, the recipes with a selector end with a third to a half of `grpo_clip_higher`'s share of
-failing calls, which is already small. In cold start 6, a call with an undefined name is shorter than the right
-call, so answers without failing calls are longer.
+From cold start 3, the share of failing calls of `grpo_clip_higher` is already small; as a mean over the two seeds,
+the other recipes end with a quarter to a half of it. In cold start 6, a call with an undefined name is shorter than
+the right call, so answers without failing calls are longer.
 """
 
 

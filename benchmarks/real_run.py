@@ -222,7 +222,7 @@ def page(told: Mapping[str, Any]) -> str:
         f"{train['first']:.2f} are right in the first {ENDS} steps and {train['last']:.2f} in the last {ENDS}.",
         _table(["stage", "minutes"], stages),
     ]
-    for stage, title in (("before", "One problem before the training"), ("after", "The same problem after it")):
+    for stage, title in (("before", "One problem before training"), ("after", "The same problem after training")):
         turns = told["episodes"].get(stage, [])
         said += [f"## {title}", *(f"{turn['role']}:\n\n{_block(turn['content'])}" for turn in turns)] if turns else []
     return "\n\n".join(text.strip() for text in said) + "\n"

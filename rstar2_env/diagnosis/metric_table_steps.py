@@ -6,8 +6,9 @@ from rstar2_env.diagnosis.metrics import Metric
 
 _LENGTHS = "No general range: the number depends on the number and the lengths of the episodes."
 _CLIP = (
-    "0 with one update for each rollout. With several updates, both bounds together remove 0.001 to 0.02 for ratios of "
-    "tokens, at most 0.5; for ratios of turns or sequences with bounds of about 3e-4, 0.6 to 0.85, at most 0.95."
+    "0 with one update for each rollout. With several updates, the shares of both bounds together are 0.001 to 0.02, "
+    "at most 0.5, with ratios of tokens; with ratios of turns or sequences and bounds of about 3e-4, they are 0.6 to "
+    "0.85, at most 0.95."
 )
 
 

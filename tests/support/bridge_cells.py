@@ -201,7 +201,7 @@ CELLS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
         "images, sound, bytes, links": _in(_MCP, "every_result_has_one_of_our_statuses"),
         "a result that is marked as an error": _in(_MCP, "every_result_has_one_of_our_statuses"),
         "a call that takes too long": _in(_MCP, "a_call_that_takes_too_long_is_stopped_and_its_program_starts_again"),
-        "a program that is started again and cannot repeat the calls of its episode": _in(
+        "a local server that is started again and cannot repeat the calls of its episode": _in(
             f"{_MCP}_sessions", "a_call_of_the_episode_that_cannot_be_repeated_makes_the_server_unavailable"
         ),
         "a server that ends, cannot be reached or breaks the protocol": _in(

@@ -26,8 +26,8 @@ ABOUT = """\
 `python tests/support/detector.py HALF run|folder` plants each fault below in three runs with different recipes, seeds
 and strengths: in real runs of a tiny model, by options, environments, engines or a change of the code
 ([runs](../tests/support/planted_runs.py)), or in recorded folders, whose episodes or figures are changed before they
-are written ([folders](../tests/support/planted_folders.py)). A fault that is planted in a figure, such as the
-entropy, shows that the check reads the figure, not that a real collapse looks like this.
+are written ([folders](../tests/support/planted_folders.py)). If a recorded figure, such as the entropy, was changed,
+the result shows only that the check reads this figure; a real collapse may look different.
 
 A fault is named in time if its [check](diagnosis-checks.md) finds it within 3 steps of the first step at which it can
 be seen. The rule for this first step was fixed before the measurement, and uses no threshold of a check. A clean run
@@ -35,16 +35,16 @@ counts as a false alarm if any check finds something after any step. The checks 
 (*tried*). The other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections; its
 ranges of strengths were chosen when the thresholds were known.
 
-Four sets have other forms of the faults, which were chosen and committed before their author had seen a threshold:
-*opened* ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)), *opened2*
+Four further sets have other forms of the faults; their author chose and committed these forms before seeing a
+threshold: *opened* ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)), *opened2*
 ([runs](../tests/support/opened2_runs.py), [folders](../tests/support/opened2_folders.py); the author knew the threshold
 of `lag_beyond_bound`), *blind* ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py))
-and *later*, which has clean runs alone ([runs and folders](../tests/support/later_clean.py)). The rows that end in
-*-first* are the first measurements, before a check was corrected on the set: *opened-first* lacks some runs, and in
-*blind-first* a check had failed with an error before. The five false alarms of *blind-first* had one cause, padding
-tokens that counted as markup of a template; one of these runs has another (`cut_by_tokens`). *opened-first* and
-*blind-first* were measured before their commits were rebased; the table names the rebased commits. After *later-first*,
-`weights_stale` was corrected on *tried*.
+and *later*, which has only clean runs ([runs and folders](../tests/support/later_clean.py)). The rows that end in
+*-first* are the first measurements, before a check was corrected on the set: *opened-first* lacks some runs, and before
+*blind-first*, an incomplete measurement had ended because a check raised an exception. The five false alarms of
+*blind-first* have one cause: padding tokens counted as markup of a template. One of the five runs has a second false
+alarm (`cut_by_tokens`). *opened-first* and *blind-first* were measured before their commits were rebased; the table
+names the rebased commits. After *later-first*, `weights_stale` was corrected on *tried*.
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """

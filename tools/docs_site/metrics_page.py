@@ -25,8 +25,8 @@ word in capitals stands for the name of a status, an end, a component of the rew
 ([trainers.md](trainers.md)). `DEPTH` is the number of tool calls before the token: `depth_0`, `depth_1`, `depth_2` or
 `depth_3_or_more`. A share is a number from 0 to 1.
 
-Healthy ranges agree with the checks of [`rstar2 diagnose`](diagnosis.md) that read the metric. Each check is listed
-with all metrics that it looks at. If a level depends on the model, the machine or the problems, the entry of the metric
+Healthy ranges agree with the checks of [`rstar2 diagnose`](diagnosis.md) that read the metric. A check is listed
+under every metric that it looks at. If a level depends on the model, the machine or the problems, the metric's entry
 says so.
 """
 

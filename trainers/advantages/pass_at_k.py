@@ -31,8 +31,8 @@ class PassAtK(GroupAdvantage):
     r"""Best of $k$ rewards, this episode's included, minus the best of the $k - 1$ other rewards (arXiv 2503.19595).
 
     The advantage is $\max(r, b) - b$ with the best reward $b$ of the $k - 1$ other episodes. If ``k`` is below the
-    group size, the advantage is the mean over all choices of these episodes, the leave-one-out estimator of PKPO
-    (arXiv 2505.15201).
+    group size, the advantage is the mean of this value over all choices of $k - 1$ other episodes: the leave-one-out
+    estimator of PKPO (arXiv 2505.15201).
 
     Args:
         k: Number of attempts per problem, at least 2; only the best attempt counts. ``None``, or a number above the

@@ -1,7 +1,7 @@
 """``rloo``: REINFORCE with the mean of the group's other episodes as baseline (RLOO, arXiv 2402.14740, section 3).
 
 An answer is one action, so the log-probabilities of its tokens are summed; here the sum is divided by a constant, which
-only scales the step. The paper subtracts a KL term from the reward, which a reward model computes. Here, rewards
+only scales the step. The paper subtracts a KL term from the score of a reward model. Here, rewards
 are verified and there is no KL term; ``--set loss.kl.coef=0.05`` adds a KL term to the loss.
 """
 

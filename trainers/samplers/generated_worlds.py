@@ -35,14 +35,15 @@ class GeneratedWorlds(SavedAttributes):
     only the original worlds are drawn from. The environment must accept problems of the worlds. Example:
     ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
 
-    Rule: a world gets a number of configurations in proportion to its failure rate. If a world had no configurations in
-    the last cycle, its new ones are spread evenly from the easiest to the hardest values. Otherwise, each new
+    By rule, a world gets a number of configurations in proportion to its failure rate. If a world had no configurations
+    in the last cycle, its new ones are spread evenly from the easiest to the hardest values. Otherwise, each new
     configuration is a configuration of the last cycle with one option changed: to the next harder value if the old
     configuration's success rate was above ``high``, or to the next easier value if it was below ``low``.
 
-    Model: the model's prompt lists the worlds and the configurations so far, each with its success rate, and the values
-    of each option; it replies with configurations. If the reply has too few configurations, the rule adds the missing
-    ones. A run of several processes refuses a model: each process would query it, and get a different reply.
+    If a model chooses configurations, its prompt lists the worlds and the configurations so far, each with its success
+    rate, and the values of each option; the model replies with configurations. If the reply has too few configurations,
+    the rule adds the missing ones. A run of several processes refuses a model: each process would query it, and get a
+    different reply.
 
     Args:
         seed: Seed of all draws.

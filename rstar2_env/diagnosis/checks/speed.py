@@ -173,8 +173,8 @@ register(
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time; "
         "and at `rollout/slowest_process`",
-        rule="processes wait for more than 28 % of the rollout's time, as a mean over 5 steps, twice in succession, or "
-        "for more than 50 % if less than 80 % of the wait is for the same process: uneven lengths of episodes alone "
+        rule="in two successive means over 5 steps, processes wait for more than 28 % of the rollout's time. If less "
+        "than 80 % of the wait is for one process, the mean wait must be above 50 %: uneven lengths of episodes alone "
         "make processes wait for one another in turn, for 5 to 20 % of this time on average, and longer if a rollout "
         "takes only a second",
         severity="warning",
