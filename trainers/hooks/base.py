@@ -81,7 +81,7 @@ class ReadsEpisodes(Protocol):
             split: ``"train"`` or ``"eval"``.
             step: Training step for which the episodes were played; for an evaluation, the step after which it ran.
             line: Line number of the first of these episodes in the step's file, from 0.
-            entries: The episodes: of training, only those that the first process played; of an evaluation, all.
+            entries: The episodes; of a training step, only those that the first process played.
         """
 
 
