@@ -48,7 +48,7 @@ def register_env(env_id: str, part: Any, **options: Any) -> Any:
         if options:
             raise ConfigurationError(
                 f"{env_id}: register_env does not take options for a Puzzle or a Game "
-                f"({', '.join(options)}): change the defaults of its options instead."
+                f"({', '.join(options)}): change the defaults of the Puzzle's or Game's own options instead."
             )
         return puzzle_env.register(env_id, part) if issubclass(part, Puzzle) else game_env.register(env_id, part)
     if not callable(part):

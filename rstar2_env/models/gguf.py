@@ -104,8 +104,9 @@ def converted(file: Path, folder: Path | None = None) -> Path:
             return folder
         what = "the model of another version of this file" if found else "something else"
         raise ConfigurationError(
-            f"The GGUF file {file} must be converted, but the folder for it, {folder}, holds {what}. Remove that "
-            f"folder, or convert the file with `rstar2 model get {file} --out FOLDER` and pass FOLDER as the model.",
+            f"The GGUF file {file} must be converted, but the folder for the result, {folder}, holds {what}. "
+            f"Remove that folder, or convert the file with `rstar2 model get {file} --out FOLDER` and pass FOLDER as "
+            "the model.",
             option="model",
         )
     try:

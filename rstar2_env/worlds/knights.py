@@ -134,7 +134,7 @@ def read_kinds(answer: str, names: Sequence[str]) -> list[bool]:
     kinds = dict(zip(written[::2], written[1::2], strict=False))
     each_once = sorted(written[::2]) == sorted(lower) and len(written) == 2 * len(names)
     if not each_once or set(kinds.values()) - set(ROLES) or not _MARKS.fullmatch(_WORD.sub("", text)):
-        raise UnreadableAnswerError(f"expected each of {list(names)} once, with its kind, got {answer[:80]!r}")
+        raise UnreadableAnswerError(f"expected each of {list(names)} once, with knight or knave, got {answer[:80]!r}")
     return [kinds[name] == "knight" for name in lower]
 
 

@@ -95,7 +95,7 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
         name = set_twice[1]
         raise ConfigurationError(
             f"The environment {found.name} sets the option {name!r} itself, so no other value can be "
-            f"given: omit the option, or let its __init__ accept it (def __init__(self, {name}=..., "
+            f"given: omit the option, or let the environment's __init__ accept it (def __init__(self, {name}=..., "
             "**options)).",
             option=name,
         ) from error

@@ -79,9 +79,9 @@ class Gigpo(GroupAdvantage):
         super().__post_init__()
         if self.baseline == "others" and self.normalize:
             raise ConfigurationError(
-                "The options baseline=others and normalize=true exclude each other: if only one turn is in a state, "
-                "baseline=others subtracts 0, and the deviation by which normalize=true divides is 0. Remove one of "
-                "them.",
+                "The options baseline=others and normalize=true exclude each other: if only one turn starts in a "
+                "state, baseline=others subtracts 0, and the deviation by which normalize=true divides is 0. Remove "
+                "one of them.",
                 option="normalize",
             )
         found: Anchor = ANCHORS.get(self.anchor) if isinstance(self.anchor, str) else self.anchor

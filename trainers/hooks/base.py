@@ -67,7 +67,7 @@ class Observes(Protocol):
     """Protocol of a hook that uses the results of a rollout's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Receive the results of all processes' groups once per rollout, before the first optimizer step on it ends."""
+        """Receive the results of a rollout's groups from all processes, before its first optimizer step ends."""
 
 
 @runtime_checkable
@@ -81,7 +81,7 @@ class ReadsEpisodes(Protocol):
             split: ``"train"`` or ``"eval"``.
             step: Training step for which the episodes were played; for an evaluation, the step after which it ran.
             line: Line number of the first of these episodes in the step's file, from 0.
-            entries: The episodes: of training, only those that the first process played; of an evaluation, all.
+            entries: The episodes; of a training step, only those that the first process played.
         """
 
 

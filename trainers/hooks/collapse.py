@@ -25,11 +25,11 @@ class Collapse(SavedAttributes, RunHook):
     """Warn, save a checkpoint or stop when the reward has fallen far below its best (rStar2-Agent, arXiv 2508.20722).
 
     The hook acts once and writes a note with the observed values. If the run continues, the hook can act again after
-    the mean of the metric has risen above the threshold.
+    the mean of the metric has risen to the threshold or above.
 
     Args:
         metric: The logged metric to watch; higher is better.
-        share: Share of the best mean by which the mean must fall.
+        share: Distance of the threshold below the best mean, as a share of the best mean.
         window: Number of logged values over which the mean is computed.
         patience: Number of consecutive means below the threshold after which the hook acts.
         action: ``"stop"`` writes a checkpoint and ends the run; ``"save"`` only writes a checkpoint; ``"warn"`` only

@@ -20,7 +20,7 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A comparison of a figure with a value.
+    """A comparison of a metric with a number.
 
     Attributes:
         figure: Name of the metric to compare.
@@ -33,7 +33,7 @@ class Criterion:
     value: float
 
     def met(self, figures: Mapping[str, float | None]) -> bool:
-        """Return whether the figures meet the criterion; false if the figure is missing or has no data."""
+        """Return whether ``figures`` meets the criterion; false if the metric is missing or has no data."""
         found = figures.get(self.figure)
         return found is not None and _SIGNS[self.sign](found, self.value)
 

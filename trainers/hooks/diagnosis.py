@@ -24,8 +24,8 @@ class DiagnosisHook(RunHook):
     """Log each finding of ``rstar2 diagnose`` when it appears and when it ends.
 
     A finding is one line in the log and an event ``note`` in the run's folder, with its severity, its evidence, up to
-    three episodes and the first option to change. Only the first process runs the checks. Every run has this hook
-    unless its list of hooks is replaced (``hook=[]``).
+    three episodes that show it, and the option to change first. Only the first process runs the checks. Every run has
+    this hook unless its list of hooks is replaced (``hook=[]``).
     """
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """``guard``: acts when a figure, such as the entropy or the KL to the reference model, leaves its bounds.
 
-If a policy collapses, its entropy goes to 0 and its KL diverges; the figures of a step show this long before the reward
-falls. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder and acts.
-The hook acts again only after the figure has returned to its bounds. The actions are:
+If a policy collapses, its entropy goes to 0 and its KL diverges; these figures show the collapse long before the
+reward falls. After ``patience`` consecutive logged values outside the bounds, the hook writes a note into the run's
+folder and acts. The hook acts again only after the figure has returned to its bounds. The actions are:
 
 - ``action="warn"``: only writes the note;
 - ``action="save"``: also requests a checkpoint at the end of the step;
@@ -30,7 +30,7 @@ Action: TypeAlias = Literal["warn", "save", "stop"]
 
 @dataclass
 class Guard(SavedAttributes, RunHook):
-    """Warn, save a checkpoint or stop when a metric leaves its bounds, such as the KL: ``guard:metric=kl,high=0.5``.
+    """Warn, save a checkpoint or stop when a metric, such as the KL, leaves its bounds: ``guard:metric=kl,high=0.5``.
 
     Args:
         metric: A logged metric: ``kl`` (from the loss term ``kl``), ``policy/entropy``, ``grad_norm``, ....

@@ -2,8 +2,8 @@
 
 Reinforcement learning sharpens existing abilities and learns nothing from a problem without a correct episode. Each
 such problem with a stored demonstration is added to a buffer, unless the buffer already contains it. When the buffer
-holds ``size`` problems, one SFT step (the mean of -log p over the tokens of the policy's turns) is taken on the
-demonstrations of the ``size`` problems that were added last; other problems stay in the buffer, as in the authors'
+holds at least ``size`` problems, one SFT step (the mean of -log p over the tokens of the policy's turns) is taken on
+the demonstrations of the ``size`` problems that were added last; older problems stay in the buffer, as in the authors'
 code. A problem without a demonstration is ignored. The paper uses a buffer of 128 and a learning rate of 1e-6, with
 GRPO without division by the standard deviation.
 """

@@ -34,7 +34,7 @@ class LengthStages(SavedAttributes, RunHook):
             to keep the run's budget.
         steps: Optimizer steps of each stage except the last; one number applies to all, and empty divides the run into
             equal stages.
-        when_cut: Share of truncated episodes (0 to 1) above which the next stage starts, as logged for a step; replaces
+        when_cut: Share of truncated episodes in a step (0 to 1) above which the next stage starts; replaces
             ``steps``, so a stage ends only for this reason. An episode is truncated if it runs out of tokens or turns.
         turns: Maximum number of turns of an episode in each stage, set as the environment's option ``max_turns``; empty
             to keep the run's value.

@@ -1,4 +1,4 @@
-"""``token_budget``: ends a run when the policy has generated a number of tokens.
+"""``token_budget``: ends a run when the policy has generated a given number of tokens.
 
 Runs of different recipes then end after generating equally many tokens, even if one recipe plays more episodes than
 another for each episode that it trains on. The run ends when the budget is spent or when all of the run's steps are
@@ -21,7 +21,7 @@ from .guard import act
 
 @dataclass
 class TokenBudget(SavedAttributes, RunHook):
-    """End the run when its policy has generated a number of tokens in training: ``token_budget:tokens=300000``.
+    """End the run when its policy has generated a given number of tokens in training: ``token_budget:tokens=300000``.
 
     The policy's tokens in every episode count, including rejected episodes and groups played in refills. The tokens of
     prompts, environments, evaluations, demonstrations, and of episodes that ended as ``unavailable`` or ``cancelled``

@@ -1,7 +1,7 @@
 """``until``: ends a run when a metric, such as the held-out pass rate, meets a criterion.
 
 The run ends when the criterion is met or when all of the run's steps are done, whichever comes first. The criterion is
-checked whenever the figure is logged; a figure of held-out problems (``eval/...``) is therefore checked after each
+checked whenever its metric is logged; a metric of held-out problems (``eval/...``) is therefore checked after each
 evaluation.
 """
 
@@ -32,13 +32,13 @@ class Until(RunHook):
         """Read the criterion.
 
         Raises:
-            ConfigurationError: The criterion is not a figure, a comparison and a number.
+            ConfigurationError: The criterion is not a metric, a sign and a number.
         """
         super().__post_init__()
         self._criterion = read_criterion(self.criterion)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """End the run if the logged figures meet the criterion."""
+        """End the run if the logged metrics meet the criterion."""
         if not control.should_training_stop and self._criterion.met(logs or {}):
             act(self._run, control, "stop", f"{self._criterion} is met")
 

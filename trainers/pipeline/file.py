@@ -198,8 +198,8 @@ def _rounds(
     if not dot or of not in [one.name for one in stages]:
         known = ", ".join(one.name for one in stages)
         raise ConfigurationError(
-            f"{where}, field 'until': expected a criterion STAGE.FIGURE for one of the stages {known}, such as "
-            f"{stages[-1].name}.pass_rate >= 0.9; got {written['until']!r}."
+            f"{where}, field 'until': expected a criterion STAGE.METRIC SIGN NUMBER for one of the stages {known}, "
+            f"such as {stages[-1].name}.pass_rate >= 0.9; got {written['until']!r}."
         )
     return Rounds(name, times, tuple(stages), of, Criterion(figure, criterion.sign, criterion.value))
 

@@ -16,7 +16,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 
 FAMILIES = ("qwen2", "qwen3", "llama", "mistral", "qwen3_moe")
-"""Values of ``model_type`` in ``config.json`` whose sizes can be computed."""
+"""Values of ``model_type`` in ``config.json`` for which the sizes of a model can be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Architecture:
         kv_heads: Number of key heads, which is also the number of value heads.
         head_dim: Width of a head.
         vocabulary: Number of tokens of the vocabulary.
-        tied: Whether the head shares its weights with the embedding.
+        tied: Whether the output head shares its weights with the embedding.
         experts: Number of experts per layer; 0 for a dense model.
         active_experts: Number of experts per layer that process a token.
         qk_norm: Whether queries and keys are normalized, as in Qwen3.
@@ -83,17 +83,17 @@ class Architecture:
 
     @property
     def embedding_parameters(self) -> int:
-        """Number of parameters of the embedding; the head has the same number."""
+        """Number of parameters of the embedding; the output head has the same number."""
         return self.vocabulary * self.hidden
 
     @property
     def parameters(self) -> int:
-        """Number of parameters; the weights of a tied head are counted once."""
+        """Number of parameters; if the output head is tied to the embedding, their weights are counted once."""
         return self.layers * self.layer_parameters + (1 if self.tied else 2) * self.embedding_parameters + self.hidden
 
     @property
     def matrix_parameters(self) -> int:
-        """Number of parameters of the matrices: all linear layers, including the head."""
+        """Number of parameters of the matrices: all linear layers, including the output head."""
         return self.layers * (self.attention_parameters + self.feed_forward_parameters) + self.embedding_parameters
 
     @property

@@ -70,7 +70,7 @@ SOURCES = {
     "train_share": "fitted to the difference between 16K and 65K tokens in prime-rl's figures for Qwen3-4B on 8 H100",
     "train_share_experts": "fitted to the training time published by miles for 8 MI300X",
     "pass_s": "fitted to the figures published by prime-rl for Qwen3-0.6B on one H100",
-    "sharding_gb_s": "fitted to prime-rl's figures for Qwen3-4B on 8 H100; includes the time of the optimizer",
+    "sharding_gb_s": "fitted to prime-rl's figures for Qwen3-4B on 8 H100, which include the optimizer's time",
     "decode_step_s": "assumed; as in benchmarks/scheduler_sim.py",
     "handover_gb_s": "fitted to the weight sync time published by miles for 8 MI300X",
     "network_gb_s": "assumed: one port of 100 Gbit/s at the sending machine or the file server",

@@ -102,7 +102,7 @@ def miles_plan() -> Plan:
 
 
 def rstar2_seconds() -> float:
-    """Return the computed mean seconds of a step of rStar2-Agent over its three stages."""
+    """Return the mean seconds of a step that plans compute for the three stages of rStar2-Agent."""
     spent = 0.0
     for steps, mean, budget in STAGES:
         work = Workload(groups=512, played=32, trained=16, budget=budget, tokens_per_device=16_384, in_flight=512)

@@ -29,7 +29,7 @@ attention is slower than matrix products with weights."""
 OVERHEAD = 1.1
 """Cost of a tree relative to separate rows with as many tokens and pairs; a tree also copies keys and queries."""
 _MASK = 1.5
-"""Memory of a query-key pair in the two masks (boolean, additive), as a multiple of a number in the run's precision."""
+"""Memory of a query-key pair in the two masks (boolean, additive), relative to one number in the run's precision."""
 
 
 @dataclass(frozen=True, slots=True)

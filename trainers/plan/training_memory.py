@@ -35,7 +35,7 @@ class Training:
     Attributes:
         tokens: Number of tokens, including padding, of one forward and backward pass on a device.
         processes: Number of training processes, one per device.
-        sharding: The sharding of the processes.
+        sharding: Method by which the processes divide weights, gradients and optimizer state.
         bfloat16: Whether training computes in bfloat16, over float32 weights.
         recompute: Whether layers are recomputed in the backward pass (gradient checkpointing).
         lora_rank: Rank of adapters on every linear layer; 0 trains all weights.

@@ -2,7 +2,7 @@
 
 Covered: the operations on the rows; the process with the most tokens, for which all others wait; the exchange of
 sharded weights and gradients in each pass; a fixed time per pass. Not covered: the overlap of communication and
-computation, which the fitted rates contain.
+computation; the rates in ``Assumptions`` that were fitted to measurements account for it.
 """
 
 from __future__ import annotations

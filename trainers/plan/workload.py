@@ -34,7 +34,8 @@ class Workload:
         lora_rank: Rank of the adapters; 0 trains all weights.
         recompute: Whether layers are recomputed; ``None`` if it depends on the device.
         dtype: Precision of the computation.
-        sharding: The sharding of the processes; ``None`` if several processes shard by default (``rstar2 launch``).
+        sharding: Method by which the processes divide weights and optimizer state; ``None`` if several processes
+            shard by default (``rstar2 launch``).
         reference: Whether a term of the loss, such as ``kl``, needs the reference model.
         max_staleness: Maximum number of rollouts that are trained on between the generation of a turn and the first
             update on that turn.

@@ -92,7 +92,7 @@ def _played(name: str, engine: Any, policy: Any, weights: Any) -> PartFinding:
 
 
 def _turns(engine: Any, prompt: int, turn: int, *, seed: int = 0) -> tuple[list[list[int]], list[Generation], float]:
-    """Generate a turn in every row; return the prompts, the turns and the seconds.
+    """Generate a turn after each of several random prompts; return the prompts, the turns and the seconds.
 
     Args:
         engine: The engine.

@@ -59,7 +59,7 @@ class LocalQueue:
 
 
 class LocalRound:
-    """One round of groups; created by ``LocalQueue.run``.
+    """One round: groups of a step that are played together; created by ``LocalQueue.run``.
 
     Args:
         player: Plays episodes.

@@ -21,7 +21,7 @@ from .wire import Gone, Wire
 T = TypeVar("T")
 
 _FIRST_STEPS = 4
-"""Number of event loop steps within which a concurrent rollout part requests all of its first episodes."""
+"""Number of event loop steps within which a rollout part that plays groups concurrently makes its first requests."""
 
 
 class SilentProcessError(Rstar2Error, TimeoutError):

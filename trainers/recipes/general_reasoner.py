@@ -1,6 +1,6 @@
 """``general_reasoner``: a judge model compares answers with the gold answers (General-Reasoner, arXiv 2505.14652).
 
-The reward of an answer that the judge (``rollout.judge``) refuses is 0. An accepted answer earns 1, minus 0.05 for each
+The reward of an answer that the judge (``rollout.judge``) rejects is 0. An accepted answer earns 1, minus 0.05 for each
 token by which it is longer or shorter than the gold answer, for at most 10 tokens. An episode without an answer earns
 -0.5. As in the authors' script, ratios are clipped to the range from 0.7 to 1.3, the KL term has the weight 1e-4 and
 the entropy bonus 0.001, each problem has 8 episodes, and a rollout has four optimizer steps with a learning rate of

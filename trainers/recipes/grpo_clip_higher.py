@@ -1,9 +1,9 @@
 """``grpo_clip_higher``: GRPO (arXiv 2402.03300) with today's usual changes: clip-higher, token-level mean, no KL term.
 
 The recipe trains on every episode that was played. Clipping (ratios from 0.8 to 1.28), the mean over tokens and the
-optimizer are as in ``grpo_roc``, so that the two recipes differ only in the selection; both changes to the loss are
-DAPO's (arXiv 2503.14476, sections 3.1 and 3.3). Groups with equal rewards are excluded from the loss, as in
-``grpo_roc``; ``selector="all:reject_equal=false"`` keeps their tokens in the mean. The original form is ``grpo``.
+optimizer are as in ``grpo_roc``, so that the two recipes differ only in the selection; clip-higher and the mean
+over tokens are DAPO's (arXiv 2503.14476, sections 3.1 and 3.3). Groups with equal rewards are excluded from the loss,
+as in ``grpo_roc``; ``selector="all:reject_equal=false"`` keeps their tokens in the mean. The original form is ``grpo``.
 """
 
 from ..base import TRAINERS, Recipe

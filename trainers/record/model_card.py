@@ -1,6 +1,6 @@
 """``model_card``: the README of a run and of its saved weights, from the run's folder; without torch.
 
-Covered: recipe, parts with their papers, data and environment, held-out figures, versions, how to evaluate the model,
+Covered: recipe, parts with their papers, data and environment, held-out metrics, versions, how to evaluate the model,
 and front matter that the Hugging Face hub reads. Not covered: the hub itself.
 """
 
@@ -36,7 +36,7 @@ _SHOWN = {
     "tool_calls": "tool calls",
     "episodes": "episodes",
 }
-"""Held-out figures in the card, and their labels."""
+"""Metrics of held-out problems that the card lists, with their labels."""
 _OPTIMIZER = ("learning_rate", "lr_scheduler", "warmup_steps", "weight_decay", "max_grad_norm", "updates_per_rollout")
 _ROLLOUT = ("problems_per_step", "group_size", "oversample", "refill", "temperature", "max_episode_tokens", "engine")
 

@@ -58,7 +58,7 @@ SFT_FILE = "sft.json"
 """File with the options of a cold start; ``config.json`` in the same folder belongs to the model."""
 
 SFT_CPU = "cpu"
-"""Key in ``SFT_FILE`` for the threads and the precision with which a cold start on a CPU computed."""
+"""Key in ``SFT_FILE`` for the number of threads and the precision with which a cold start on a CPU computed."""
 
 SFT_MAY_CHANGE = (
     "output_dir",

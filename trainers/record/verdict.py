@@ -1,7 +1,7 @@
 """The verdict of a training run: whether it learned something, the reason if not, and suggested commands.
 
-Covered: the share of groups with a signal, steps without an update, held-out figures with intervals, from the files of
-the run's folder. Not covered: causes that cannot be found in these files.
+Covered: the share of groups with a signal, steps without an update, held-out pass rates with intervals; all are
+computed from the files of the run's folder. Not covered: causes that cannot be found in these files.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RunVerdict:
         groups: Number of groups played.
         signal: Number of groups with a signal, that is, with an episode whose advantage is not 0.
         without_signal: Number of groups without a signal, by reason; see ``REASONS``.
-        before: Held-out pass rate before the first step with Wilson's interval, as ``[value, low, high]``; ``None``
+        before: Held-out pass rate before the first step, with Wilson's interval, as ``[value, low, high]``; ``None``
             without evaluation.
         after: Held-out pass rate of the last evaluation, in the same form.
         difference: ``after`` minus ``before``, paired by problem, with its bootstrap interval; ``None`` if no problem
@@ -155,10 +155,10 @@ def _cold_start(config: Mapping[str, Any]) -> list[str]:
 
 
 def _task(config: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """Return the run's environment, its problems (empty for the environment's own), and its options as flags.
+    """Return a run's environment, its problems (empty for the environment's own), and the environment options as flags.
 
     Each option is written as ``--set env.NAME=VALUE``. Exception: if the run names its problems, the option ``holdout``
-    is appended to their name (``SPEC:holdout=SHARE``).
+    is appended to the name of the problems (``SPEC:holdout=SHARE``).
     """
     rollout = config.get("rollout", {})
     options = dict(rollout.get("env_options") or {})
@@ -286,8 +286,8 @@ def outcome(
     """Describe the result of a run on held-out problems.
 
     Args:
-        before: Held-out figures before the first step; ``None`` without evaluation.
-        after: Held-out figures of the last evaluation; ``None`` without evaluation.
+        before: Held-out metrics before the first step; ``None`` without evaluation.
+        after: Held-out metrics of the last evaluation; ``None`` without evaluation.
         best_step: Step of the best weights; 0 for the initial weights, ``None`` without evaluation.
     """
     if before is None or after is None or best_step is None:

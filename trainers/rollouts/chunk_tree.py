@@ -45,7 +45,7 @@ def back_up(path: Sequence[ChunkNode], value: float) -> None:
 def best_child(children: Sequence[ChunkNode], weight: float) -> ChunkNode:
     """Return the first child with the highest Q + weight * sqrt(ln N / n).
 
-    n counts the visits of the child, and N those of its parent; a child without visits has only its Q.
+    n counts the visits of the child, and N those of its parent; the score of a child without visits is Q.
 
     Args:
         children: The children of one node.

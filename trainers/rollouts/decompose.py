@@ -30,7 +30,7 @@ class Decompose(RemembersSolved):
     processes are saved in checkpoints. The default numbers of examples and attempts are this package's choices.
 
     Args:
-        attempts: Number of attempts with examples, and also of attempts with a wrong answer.
+        attempts: Number of attempts with examples, and maximum number of attempts with a wrong answer.
         examples: Number of solved problems in the prompt of an attempt.
     """
 

@@ -175,7 +175,7 @@ class _Table:
         return [proposer, *solvers]
 
     async def _own(self, member: int, start: Start | None = None) -> Episode:
-        """Play one solver of the group's problem, or of ``start``; the environment grades its answer."""
+        """Play one solver of the group's problem, or of the problem of ``start``; the environment grades the answer."""
         solver = await self.play.episode(start or self.start, group=self.number, member=member)
         score = min(max(solver.reward, 0.0), 1.0)
         return earn(solver, "solver", solver.correct, judge=score, format=form_of(solver.answer_tags))

@@ -115,7 +115,7 @@ class ReportsFigures(Protocol):
 
 
 def figures_of(sampler: Sampler) -> dict[str, float]:
-    """Return the figures of a sampler by their names in the metrics; empty for a sampler without ``figures``."""
+    """Return the numbers that a sampler reports, by their names in the metrics; empty without a method ``figures``."""
     figures = sampler.figures() if isinstance(sampler, ReportsFigures) else {}
     return {f"sampler/{name}": float(value) for name, value in figures.items()}
 

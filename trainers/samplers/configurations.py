@@ -262,7 +262,7 @@ class ModelDesigner:
         return [*found, *by_rule[len(found) :]]
 
     def question(self, count: int, tried: Sequence[Tried], skills: Sequence[float]) -> str:
-        """Return the prompt: success rates of the worlds, the last configurations and the possible values."""
+        """Return the prompt, with the success rates of worlds and last configurations, and the values of options."""
         space = self._space
         rates = [f"- {spec}: {rate:.0%}" for spec, rate in zip(space._specs, skills, strict=True)]
         known = rates if tried else ["- nothing was measured yet"]

@@ -78,7 +78,7 @@ class Curriculum(SavedAttributes):
             self._level, self._latest = self._level + 1, []
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         shares = {f"share/{name}": float(name == self.level) for name in self._kinds.names}
         return {"level": self._level + 1.0, **shares}
 

@@ -87,7 +87,7 @@ class DifficultyPool(SavedAttributes):
         self._weigh({outcome.start.problem_id for outcome in outcomes})
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         rates = [rate for name in self._list.ids if (rate := self._rates.of(name)) is not None]
         hard, normal, easy = np.bincount(np.searchsorted(self._bounds, rates), minlength=3).tolist()
         return {"hard": hard, "normal": normal, "easy": easy, "unseen": float(len(self._list) - len(rates))}

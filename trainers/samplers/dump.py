@@ -102,7 +102,7 @@ class Dump(SavedAttributes):
         return total / (self._window - room) if sizes else 0.0
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
 
 

@@ -89,7 +89,7 @@ class HardFocus(SavedAttributes):
             self._narrow()
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         return {"problems": float(len(self._hardest))}
 
     def _narrow(self) -> None:

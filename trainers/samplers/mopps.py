@@ -109,7 +109,7 @@ class Mopps(SavedAttributes):
         self._order, self._taken = [], 0
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         return {"expected": float(np.mean(self.alpha / (self.alpha + self.beta)))}
 
     def _next(self) -> int:

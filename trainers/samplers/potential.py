@@ -94,7 +94,7 @@ class Potential(SavedAttributes):
             self._stage, self._observed, self._drawn = self._stage + 1, 0, 0
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         return {"stage": float(self._stage), "problems": float(self._size())}
 
     def _size(self) -> int:

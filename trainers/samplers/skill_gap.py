@@ -85,7 +85,7 @@ class SkillGap(SavedAttributes):
                     self._success[name], self._seen[name] = right / played, [0, 0]
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
 
 

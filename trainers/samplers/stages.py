@@ -92,7 +92,7 @@ class Stages(SavedAttributes):
         self._steps += 1
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         shares = {f"share/{name}": float(name == self.kind) for name in self._kinds.names}
         return {"stage": self.stage + 1.0, **shares}
 

@@ -82,7 +82,7 @@ class Unsolved(SavedAttributes):
             self._exclude()
 
     def figures(self) -> dict[str, float]:
-        """Return figures about the next draws, by name; see ``ReportsFigures``."""
+        """Return numbers about the next draws, by name, for the log; see ``ReportsFigures``."""
         return {"problems": float(self.left)}
 
     def _exclude(self) -> None:

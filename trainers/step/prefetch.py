@@ -1,10 +1,10 @@
 """``Prefetch``: collects batches in a thread, ahead of the trainer that takes them, with bounded staleness.
 
 The trainer takes a batch just before its first update on that batch. Collecting a batch may start when the trainer will
-train on at most ``staleness`` other batches between the last weight sync and that first update. Therefore no turn of
-the batch exceeds this bound. The sync after which a batch starts depends only on the number of batches and not on
-the speed of a process. A repeated run therefore plays the same starts with the same limits and the same versions of the
-weights. A batch may have fewer updates than expected; the run then takes more batches.
+train on at most ``staleness`` other batches between the last weight sync and that first update. Therefore the
+staleness of every turn of the batch is within this bound. The sync after which a batch starts depends only on the
+number of batches and not on the speed of a process. A repeated run therefore plays the same starts with the same limits
+and the same versions of the weights. A batch may have fewer updates than expected; the run then takes more batches.
 
 Without ``PrefetchPace.carry``, weights are synced once every batch that was allowed to start has been collected, that
 is, after every ``staleness``-th batch; then the next batches start. With ``carry``, weights are synced before every
@@ -54,7 +54,8 @@ class PrefetchPace:
         staleness: Maximum number of batches that are trained on between the generation of a turn and the first update
             on that turn; at least 1.
         every: Maximum number of updates on one batch.
-        last: Steps of the run. A batch whose first update is expected at this step or later is not collected ahead.
+        last: Number of steps of the run. A batch whose first update is expected at this step or later is not collected
+            ahead.
         carry: Sync weights while episodes run; otherwise, wait until the running episodes have ended.
     """
 

@@ -1,7 +1,7 @@
 """Metrics of one step in one process, as sums and counts, over played episodes, kept episodes and dropped episodes.
 
 A metric is reported even if its sum is 0: a share of 0 in 64 episodes is an observation that the mean over several
-steps needs. Not covered: figures of single episodes (``FIGURES`` in ``rstar2_env/core/episode_metrics.py``), and the
+steps needs. Not covered: metrics of single episodes (``FIGURES`` in ``rstar2_env/core/episode_metrics.py``), and the
 metrics of the optimizer's steps (``sums.add`` in ``trainers/backends/trl/trainer.py``).
 """
 
@@ -43,7 +43,7 @@ def step_metrics(
     Args:
         groups: The groups of this process.
         missing: Number of missing groups, over all processes.
-        names: Every name from ``names_in`` that has occurred in the run so far, on any process.
+        names: Every pair from ``names_in`` that has occurred in the run so far, on any process.
         first: Whether this is the first process; it alone reports numbers that are already totals over processes.
         left: Number of groups that the step carried over to the next one, over all processes.
 
@@ -51,7 +51,7 @@ def step_metrics(
         The metrics are:
 
         - ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (number of those that
-          count), and the figures of ``episode_sums``;
+          count), and the metrics of ``episode_sums``;
         - ``kept/advantage``: mean of the absolute values;
         - ``dropped/<reason>``: shares of all episodes;
         - ``rollout/groups_rejected``: share of the groups;

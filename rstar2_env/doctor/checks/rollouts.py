@@ -15,7 +15,8 @@ def batch_invariance(machine: MachineState) -> DoctorResult:
     if machine.is_enabled("VLLM_BATCH_INVARIANT"):
         return warning(
             "VLLM_BATCH_INVARIANT=1: on ROCm, vLLM accepts it without effect (pull requests 52231, 53943, 55958).",
-            "Unset it, and do not rely on bit-for-bit reproducibility; the loss corrects for the difference.",
+            "Unset it, and do not rely on bit-for-bit reproducibility; the loss corrects for differences between the "
+            "log-probabilities of vLLM and of the trainer.",
         )
     return note(
         "vLLM on ROCm is not bit-for-bit reproducible: log-probabilities depend on the batch.",

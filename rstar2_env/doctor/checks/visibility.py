@@ -28,7 +28,7 @@ def visible_devices(machine: MachineState) -> DoctorResult:
     if _ROCR in chosen:
         return warning(f"{line}: Ray refuses to start with it, and vLLM does not read it.", f"Use {_HIP} instead.")
     if _CUDA in chosen and _HIP not in chosen:
-        return warning(f"{line}: ROCm reads it too, but Ray on AMD sets {_HIP}.", f"Use {_HIP} instead.")
+        return warning(f"{line}: ROCm reads this variable, but Ray on AMD sets {_HIP}.", f"Use {_HIP} instead.")
     return ok(f"{line or 'No variable selects devices, so all are visible'}.")
 
 

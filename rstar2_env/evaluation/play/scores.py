@@ -165,7 +165,7 @@ class OfferedPolicy:
         task = self._tasks.get(id(episode))
         if task is None:
             raise ConfigurationError(
-                "A reward component can only branch episodes of its own group (the episodes of the same problem)."
+                "A reward component can only branch episodes of the group that it scores (the episodes of one problem)."
             )
 
         async def one(index: int) -> Episode:

@@ -254,8 +254,8 @@ class VllmServerEngine:
         if self._losses != before:
             raise ServiceError(
                 f"One of the vLLM servers ({', '.join(server.base for server in servers)}) could not be used for a "
-                "time after its counters were last read. The counters may have restarted at 0, so the two readings "
-                "cannot be compared."
+                "time after its counters were last read. The counters may have restarted at 0, so they cannot be "
+                "compared with the last reading."
             )
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:

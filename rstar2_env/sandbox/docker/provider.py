@@ -59,9 +59,9 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' requires layers of isolation that this Docker daemon does not "
-                    f"provide, neither for a program nor for its container: {'; '.join(gaps)}. Use isolation='best', "
-                    "or another daemon or runtime."
+                    "isolation='strict' requires layers of isolation that this Docker daemon provides neither for a "
+                    f"program nor for its container: {'; '.join(gaps)}. Use isolation='best', or another daemon or "
+                    "runtime."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:

@@ -112,8 +112,8 @@ def unpack(raw: bytes | bytearray) -> Frame:
     total, head = _LENGTHS.unpack_from(raw)
     if total + 4 != len(raw) or head + 4 > total:
         raise FrameError(
-            f"The lengths of a message between the processes of the sandbox contradict one another: it has {len(raw)} "
-            f"bytes, and declares {total} bytes after the first 4, of which the header has {head}."
+            f"The lengths of a message between the processes of the sandbox contradict one another: {len(raw)} bytes "
+            f"were received, but the message declares {total} bytes after its first 4, and a header of {head} bytes."
         )
     at = PREFIX_BYTES + head
     try:

@@ -118,8 +118,9 @@ def resuming(harness: HookHarness) -> None:
         if again != expected.done:
             raise AssertionError(
                 f"when resumed after {stop} steps, the hook behaves differently than without the interruption: "
-                f"{_difference(again, expected.done)}; keep "
-                "what it counts in state_dict and load_state_dict, and initialize only if state.global_step is 0"
+                f"{_difference(again, expected.done)}; save "
+                "the hook's counters in state_dict, restore them in load_state_dict, and initialize only if "
+                "state.global_step is 0"
             )
 
 

@@ -133,7 +133,7 @@ class TestMistakes:
 
     def test_an_option_that_the_environment_sets_itself_is_refused(self, folder):
         (folder / "own_env_7.py").write_text(OWN)
-        with pytest.raises(ConfigurationError, match=r"sets the option 'problems' itself.*let its __init__ accept it"):
+        with pytest.raises(ConfigurationError, match=r"sets the option 'problems' itself.*__init__ accept it"):
             make_env("./own_env_7.py", problems="arithmetic")
 
     def test_an_option_that_the_environment_needs_is_named(self, folder):

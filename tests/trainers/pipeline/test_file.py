@@ -45,7 +45,7 @@ def plan(folder, text, *settings):
         ("stages: {g: {stages: {a: {kind: letters}}}}", 'the field "rounds" is missing'),
         (
             "stages: {g: {rounds: 2, until: b.x > 1, stages: {a: {kind: letters}}}}",
-            "expected a criterion STAGE.FIGURE",
+            "expected a criterion STAGE.METRIC",
         ),
         (
             "stages: {g: {rounds: 2, until: often, stages: {a: {kind: letters}}}}",

@@ -131,7 +131,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
         say(choice.line)
     if options.learning_rate is None and options.progress and state.is_main_process:
         option = named_in("sft", "--lr", "learning_rate")
-        say(f"Learning rate {rate:g}, chosen by the size of the model; {option} sets another.")
+        say(f"Learning rate {rate:g}, chosen by the size of the model; set another with {option}.")
     with recording(), closing(steps_seen), stopping.listening():
         try:
             with quiet():

@@ -54,8 +54,8 @@ class AdapterTransport(Transport):
     def __init__(self, setting: TransportSettings) -> None:
         if setting.folder is None:
             raise ConfigurationError(
-                "transport='adapter' needs the option weights_dir=, a folder that the servers can read "
-                "under the same path."
+                "transport='adapter' needs the option weights_dir=, a folder that the trainer and the servers can "
+                "access under the same path."
             )
         super().__init__(setting)
         self._kept: StoredWeights = StoredWeights(setting, setting.folder, self.takes)

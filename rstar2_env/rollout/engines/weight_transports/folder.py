@@ -82,8 +82,8 @@ class FolderTransport(Transport):
         kept = self._kept
         if kept is None:
             raise ConfigurationError(
-                "transport='folder' needs the option weights_dir=, a folder that the servers can read "
-                "under the same path (/dev/shm on one machine); start the servers with "
+                "transport='folder' needs the option weights_dir=, a folder that the trainer and the servers can "
+                "access under the same path (/dev/shm on one machine); start the servers with "
                 "VLLM_SERVER_DEV_MODE=1. Or choose transport='group'."
             )
         with kept.new(version) as part:

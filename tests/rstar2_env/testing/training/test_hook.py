@@ -116,7 +116,7 @@ MUTANTS = [
     (TeachesNothing, "whole_run", "an SFT step without a conversation"),
     (EachItsOwn, "processes", "on two processes, the hook behaves differently than on one: temperature"),
     (ForgetsItsCount, "resuming", "when resumed after 5 steps, the hook behaves differently"),
-    (KeepsNoState, "resuming", "keep what it counts in state_dict"),
+    (KeepsNoState, "resuming", "save the hook's counters in state_dict"),
     (BeginsAgain, "resuming", "initialize only if state.global_step is 0"),
 ]
 ALSO = {

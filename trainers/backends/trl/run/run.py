@@ -79,7 +79,7 @@ class TrlRun:
         if self.config.optim.learning_rate is None:
             rate = self.trl.args.learning_rate
             option = named_in("train", "--lr", "optim.learning_rate")
-            measured.append(f"Learning rate {rate:g}, chosen by the size of the model; {option} sets another.")
+            measured.append(f"Learning rate {rate:g}, chosen by the size of the model; set another with {option}.")
         if not self._setup.ranks.rank and self.config.run.progress:
             for line in measured:
                 say(line)

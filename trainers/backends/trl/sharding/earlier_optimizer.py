@@ -78,8 +78,8 @@ def checkpoint_to_carry(folder: str | os.PathLike[str]) -> Path:
     if not ((found / _FILE).exists() and (has_shards(found) or (found / OPTIMIZER_NAME).exists())):
         raise ConfigurationError(
             f"The folder {found} lacks the file {_FILE}, or the optimizer's state: it is not a checkpoint of a "
-            "run of reinforcement learning, or an earlier version wrote it. Name another "
-            "checkpoint, or remove the option.",
+            "run of reinforcement learning, or an earlier version of rstar2-env wrote it. Name another "
+            f"checkpoint, or remove {_OPTION}.",
             option=_OPTION,
         )
     return found
