@@ -22,8 +22,9 @@ TILE_TOKENS, TILE_WORDS = 4096, 32_768
 CPU_TILE_BYTES, CPU_KEPT_BYTES = 1 << 26, 1 << 28
 """Maximum bytes of a tile of float32 logits in the head on a CPU, and of the log-probabilities that its forward pass
 keeps for its backward pass."""
-CPU_PASS_BYTES = 1 << 29
-"""Bytes of activations that one forward pass on a CPU keeps for its backward pass; larger passes are not faster."""
+CPU_PASS_BYTES, CPU_ROWS_BYTES = 1 << 29, 3 << 27
+"""Bytes of activations that one forward pass on a CPU keeps for its backward pass, if rows share prefixes and if they
+do not. A smaller pass would cut the prefix trees of a training step; rows that share nothing train as fast in it."""
 ZERO_BUCKETS = 2 * 2 * 500_000_000
 """Default bytes of DeepSpeed's two buckets, for reducing gradients and for gathering weights."""
 
@@ -90,14 +91,15 @@ def lora_parameters(model: Architecture, rank: int) -> int:
     return model.layers * rank * ends
 
 
-def pass_tokens(model: Architecture, how: Training) -> int:
-    """Return the number of tokens at which the activations of a pass on a CPU just fit into ``CPU_PASS_BYTES``.
+def pass_tokens(model: Architecture, how: Training, limit: int = CPU_PASS_BYTES) -> int:
+    """Return the number of tokens at which the activations of a pass on a CPU just fit into a limit.
 
     Args:
         model: Sizes of the model.
         how: The training setup; its ``tokens`` are not used.
+        limit: Bytes of the activations.
     """
-    return max(1, int(CPU_PASS_BYTES / saved(model, replace(how, tokens=1))))
+    return max(1, int(limit / saved(model, replace(how, tokens=1))))
 
 
 def _states(model: Architecture, how: Training, trained: int) -> dict[str, float]:

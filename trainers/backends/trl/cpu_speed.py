@@ -29,7 +29,7 @@ from rstar2_env.core.progress import say
 
 from ...options.config import DTYPES, ModelOptions
 from ...plan.architecture import sizes_in
-from ...plan.training_memory import Training, pass_tokens
+from ...plan.training_memory import CPU_PASS_BYTES, Training, pass_tokens
 from ...ranks import Ranks
 from .adapters import adapter_in, base_of
 from .model import dtype_of, on_accelerator
@@ -230,12 +230,13 @@ def hidden_size(options: ModelOptions) -> int:
         return 0  # loading the model reports the error
 
 
-def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
-    """Return the number of tokens whose activations in one pass on a CPU take ``CPU_PASS_BYTES`` bytes.
+def most_tokens(policy: torch.nn.Module, options: ModelOptions, limit: int = CPU_PASS_BYTES) -> int | None:
+    """Return the number of tokens whose activations in one pass on a CPU just fit into a limit.
 
     Args:
         policy: The policy.
         options: Its options.
+        limit: Bytes of the activations.
 
     Returns:
         The number of tokens; ``None`` on an accelerator, and for an architecture whose sizes are not known.
@@ -248,7 +249,7 @@ def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
         return None
     low = dtype_of(options) is not torch.float32
     recompute = bool(options.gradient_checkpointing)
-    return pass_tokens(sizes, Training(1, bfloat16=low, recompute=recompute, lora_rank=options.lora_rank))
+    return pass_tokens(sizes, Training(1, bfloat16=low, recompute=recompute, lora_rank=options.lora_rank), limit)
 
 
 def width_multiple(options: ModelOptions) -> int | None:

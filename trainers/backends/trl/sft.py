@@ -31,6 +31,7 @@ from rstar2_env.traces.reading import messages_of, no_traces, not_a_trace
 from ...options.cold_start import SftOptions
 from ...options.config import ModelOptions
 from ...options.record import shared_fields
+from ...plan.training_memory import CPU_ROWS_BYTES
 from ...record.checkpoints import step_of
 from ...record.model_card import write_cards
 from ...record.resume import SFT_CPU, SFT_FILE
@@ -119,7 +120,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             processing_class=tokenizer,
             callbacks=[console, RunEvents(files), stopping, steps_seen, *watches(choice, visible=options.progress)],
             max_pass_rows=options.rows_per_device,
-            max_pass_tokens=most_tokens(model, policy),
+            max_pass_tokens=most_tokens(model, policy, CPU_ROWS_BYTES),
             sharding=sharding,
         )
     trainer.remove_callback(PrinterCallback)

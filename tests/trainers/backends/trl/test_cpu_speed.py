@@ -25,6 +25,7 @@ from rstar2_env.trainers.backends.trl.cpu_speed import (
     usable_cpus,
 )
 from rstar2_env.trainers.options.config import ModelOptions
+from rstar2_env.trainers.plan.training_memory import CPU_ROWS_BYTES
 from rstar2_env.trainers.ranks import OneProcess
 
 pytestmark = pytest.mark.train
@@ -180,6 +181,7 @@ def test_a_pass_of_a_large_model_is_smaller(tiny_model):
     narrow = most_tokens(model, options)
     model.config.num_hidden_layers = 100 * model.config.num_hidden_layers
     assert narrow > 16_384 > most_tokens(model, options)
+    assert most_tokens(model, options, CPU_ROWS_BYTES) == pytest.approx(0.75 * most_tokens(model, options), abs=1)
     assert most_tokens(tiny_gemma3(), options) is None  # its sizes are not known
 
 
