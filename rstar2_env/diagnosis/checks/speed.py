@@ -22,6 +22,9 @@ uses."""
 _WAITS, _WAITS_IN_TURN, _SAME = 0.28, 0.5, 0.8
 """The wait for the slowest process is reported above these shares of the rollout's time: ``_WAITS`` if one process
 causes at least the share ``_SAME`` of the wait, else ``_WAITS_IN_TURN``."""
+_LEAST_WAIT_S = 0.5
+"""Shortest mean wait that is reported, in seconds per step: in rollouts of a second, the processes' start and other
+programs cause waits of tenths of a second."""
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
 smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
@@ -94,12 +97,18 @@ def _waits(run: RunRecord) -> Evidence | None:
     found = spell(rolling(shares, _WINDOW), lambda share: share > _WAITS, 2)
     if found is None:
         return None
+    last = math.inf if found.until is None else found.until
+    # The first mean of the spell is that of the steps up to ``since``.
+    within = [(step, share) for step, share in shares if found.since - _WINDOW < step <= last]
+    seconds = dict(run.series("seconds/rollout"))
+    # The metric of seconds is the mean over processes: the slowest one takes the mean divided by (1 - share).
+    waits = [seconds[step] * share / (1 - share) for step, share in within if step in seconds and share < 1]
+    if waits and fmean(waits) < _LEAST_WAIT_S:
+        return None
     which, slowest = "", dict(run.series("rollout/slowest_process"))
     waited: defaultdict[int, float] = defaultdict(float)
-    last = math.inf if found.until is None else found.until
-    for step, share in shares:
-        # The first mean of the spell is that of the steps up to ``since``.
-        if step in slowest and found.since - _WINDOW < step <= last:
+    for step, share in within:
+        if step in slowest:
             waited[int(slowest[step])] += share
     if waited:
         rank = max(waited, key=waited.__getitem__)

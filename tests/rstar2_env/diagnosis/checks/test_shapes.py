@@ -144,10 +144,10 @@ def resumed(moment: float) -> Made:
     return made
 
 
-def processes(share: Callable[[int], float], slowest: Callable[[int], float] | None = None) -> Made:
+def processes(share: Callable[[int], float], slowest: Callable[[int], float] | None = None, **figures: float) -> Made:
     def made() -> RunRecord:
         ranks = {} if slowest is None else {"rollout__slowest_process": slowest}
-        run = clean(seconds__share_waiting=share, **ranks)
+        run = clean(seconds__share_waiting=share, **ranks, **figures)
         run.processes = 2
         return run
 
@@ -247,6 +247,12 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
         SINCE + 5,
         processes(lambda step: 0.4, lambda step: float(step % 5 != 0)),
         processes(lambda step: 0.4, lambda step: float(step % 2)),
+    ),
+    "processes wait for more than half a second": (
+        "process_waits",
+        SINCE + 5,
+        processes(lambda step: 0.4, seconds__rollout=1.2),
+        processes(lambda step: 0.4, seconds__rollout=0.7),
     ),
     "processes wait half of the time in turn": (
         "process_waits",
