@@ -104,9 +104,10 @@ def data_of(results: Sequence[Mapping[str, Any]], sentences: Mapping[str, Sequen
     for policy, found in by_policy.items():
         right, calls = pass_at(found, 1), {kind: _failing(found, kind) for kind in ("all", "correct")}
         tokens = float(np.mean([one["tokens"] for one in found]))
-        figures[policy] = {"right": right.value, "failed": calls["all"].value, "failed_right": calls["correct"].value}
-        shares = [f"{each.value:.3f} ({each.low:.3f} to {each.high:.3f})" for each in (right, *calls.values())]
-        rows.append([f"`{policy}`", str(len({one["seed"] for one in found})), *shares, f"{tokens:.0f}"])
+        shares = {"right": right, "failed": calls["all"], "failed_right": calls["correct"]}
+        figures[policy] = {name: each.value for name, each in shares.items() if not np.isnan(each.value)}
+        said = [_text(each) for each in shares.values()]
+        rows.append([f"`{policy}`", str(len({one["seed"] for one in found})), *said, f"{tokens:.0f}"])
     for a, b in itertools.combinations(by_policy, 2):
         difference, chance = paired(*_together(by_policy[a], by_policy[b]))
         figures[f"{b}_less_{a}"] = {"right": difference.value, "low": difference.low, "high": difference.high}

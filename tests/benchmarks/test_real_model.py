@@ -169,6 +169,15 @@ def test_the_file_for_documents_has_policies_comparisons_and_the_sentences_that_
         table.data_of([*results, {**results[0], "settings": {}}], {})
 
 
+def test_a_policy_without_calls_has_no_share_of_failed_calls(table: ModuleType) -> None:
+    made = {"commit": "c0ffee", "load": 1.5, "seconds": 1800}
+    without = {**line("no_tool", 50, 0), **made, "calls": {"all": {}, "correct": {}}}
+    found = table.data_of([{**line("cold_start", 50, 100), **made}, without], {})
+    assert found["figures"]["no_tool"] == {"right": 0.25}
+    assert found["tables"]["policies"][2][3:5] == ["–", "–"]
+    assert "NaN" not in json.dumps(found)
+
+
 def test_results_of_other_settings_have_a_table_of_their_own(table: ModuleType) -> None:
     few, many = ({**line("grpo", right, 0), "settings": {"steps": right}} for right in (50, 100))
     first, second = table.table_of([few, many]).split("### w")[1:]
