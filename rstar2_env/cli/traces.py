@@ -192,8 +192,8 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the traces from worked solutions whose first call fails on purpose and is corrected "
-            "in the next turn, from 0 to 1 [default: 0].",
+            help="Share of the traces from worked solutions that get a failing first call, which the next turn "
+            "corrects, from 0 to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -202,7 +202,7 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the traces from worked solutions whose final answer is made wrong on purpose, from 0 "
+            help="Share of the traces from worked solutions that get a deliberately wrong final answer, from 0 "
             "to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
@@ -212,8 +212,8 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the traces from worked solutions whose final answer is given a format mistake on "
-            "purpose, from 0 to 1 [default: 0].",
+            help="Share of the traces from worked solutions that get a deliberate format mistake in their final "
+            "answer, from 0 to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
     ] = None,

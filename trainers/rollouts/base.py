@@ -256,8 +256,8 @@ def check_manner(rollout: Rollout, player: object) -> None:
     check = getattr(player, "check_manner", None)
     if check is None:
         raise ConfigurationError(
-            f"The rollout part {type(rollout).__name__} plays episodes in chunks, measures the "
-            "entropy of turns or samples from older weights. This requires a player with the method `check_manner`, "
+            f"The rollout part {type(rollout).__name__} plays episodes in chunks, samples from "
+            "older weights, or measures the entropy of turns. This requires a player with the method `check_manner`, "
             f"which {type(player).__name__} does not have: use rstar2_env.rollout.Player, for example."
         )
     check(rollout.manner)

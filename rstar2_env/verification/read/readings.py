@@ -68,7 +68,7 @@ def readings(text: str) -> tuple[Node, ...]:
     if (day := words.date(inner)) is not None:
         return (Words(day),)
     if _PADDED.search(cleaned):
-        raise ReadError("a term of a fraction begins with a zero, as in a date")
+        raise ReadError("it may be a date or a fraction: the numerator or the denominator begins with a zero")
     if (moment := words.clock(inner)) is not None:
         trees[moment] = Words(moment)
         if "m" in inner.lower():
