@@ -44,7 +44,7 @@ class WardenSupervisor:
         options: The options of ``ChildPool``, ``Parents``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
         make_slot: Function that creates the slot of a child.
-        greeting: Message to the caller once the first child is ready, which proves that every layer can be applied;
+        greeting: Message that tells the caller that the first child is ready, and so that every layer can be applied;
             ``None`` after it was sent.
     """
 
