@@ -102,7 +102,7 @@ def _reap(parents: set[int]) -> None:
 
 
 def _end(parents: set[int]) -> None:
-    """Without a pid namespace, end all processes: give parents time to end their children, then kill the others."""
+    """Without a pid namespace, end all processes: let parents end their children, then kill all that are left."""
     until = time.monotonic() + _PATIENCE_S
     while parents and time.monotonic() < until:
         time.sleep(_LOOK_S)
