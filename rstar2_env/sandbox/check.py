@@ -21,7 +21,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and number of later jobs that search for these files; more than one, because
+"""Number of jobs that write files, and also of the later jobs that search for these files; more than one, because
 successive jobs may run in different containers."""
 _LEAVE = """
 import os
@@ -37,7 +37,7 @@ found = [path for folder in (".", "/tmp", "/dev/shm") for path in glob.glob(os.p
 print(f"REACHED {{found}}" if found else "nothing")
 """
 _LIMITS = Limits(wall_s=120.0, cpu_s=60.0, memory_mb=128, processes=32, output_bytes=1 << 16, file_mb=16)
-"""Limits of an attempt, generous enough for a busy machine; each attempt ends as soon as it has a result."""
+"""Limits of a program that tries to escape, generous enough for a busy machine; it ends once it has a result."""
 _SHORT = replace(_LIMITS, wall_s=1.0)
 
 

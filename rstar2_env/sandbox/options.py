@@ -28,7 +28,7 @@ _ROOT_NAMES = frozenset(
     {"bin", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "packages", "proc", "python"}
     | {"sandbox", "sbin", "tmp", "usr"}
 )
-"""Names of folders at the root of a program's file system, which ``root_folders`` cannot use."""
+"""Names that ``root_folders`` cannot contain, since a program's root folder can have entries with these names."""
 _UNCHANGED = (
     "preload",
     "parents",

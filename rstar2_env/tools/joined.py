@@ -1,4 +1,4 @@
-"""Joins the tools of several environments, one of which is active at a time; middleware is added to all tools."""
+"""Joins the tools of several environments: one environment is active at a time; middleware is added to all tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.tools.chain import Middleware
 
 
 class JoinedChains:
-    """The tools of several environments, one of which is active at a time.
+    """The tools of several environments; one environment is active at a time.
 
     Args:
         owners: The unwrapped environments; an environment without tools is ignored.

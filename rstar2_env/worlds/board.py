@@ -136,7 +136,7 @@ class BoardMatch:
         return f"You played {move}. " + (f"The opponent played {reply}." if reply else "")
 
     def outcome(self, board: str, move: int) -> tuple[str, int, float | None]:
-        """The board after both moves, the opponent's move (0 if none), and the score (``None`` before the end)."""
+        """The board after ``move`` and the reply, the reply (0 if none), and the score (``None`` before the end)."""
         board, wins = self.rules.place(board, move, MINE)
         if wins:
             return board, 0, 1.0

@@ -50,7 +50,7 @@ def compose(
 
     Args:
         text: Value of ``x``, from which the expression's value is computed.
-        depth: Nesting depth, at least 1.
+        depth: Nesting depth; at 0, the expression is ``x`` or a literal string.
         pool: The functions that may be called.
         longest: Maximum length of a value, in characters.
         rng: The generator of random numbers.
@@ -82,7 +82,7 @@ def letters(rng: np.random.Generator, least: int, most: int) -> str:
 def _join(
     inner: Composition, text: str, depth: int, pool: Sequence[StringFunction], longest: int, rng: np.random.Generator
 ) -> Composition | None:
-    """Join ``inner`` and a new, less deep expression over ``text``, by ``+`` or a binary function.
+    """Join ``inner`` and a new expression over ``text``, of a depth below ``depth``, by ``+`` or a binary function.
 
     Which of the two expressions stands first is random. For the other arguments see ``compose``.
     """

@@ -31,7 +31,9 @@ _MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 
 def random_statement(speaker: int, people: int, depth: int, rng: np.random.Generator) -> list[Any]:
-    """Draw a statement; a simple statement is never about its speaker, since it would say nothing or be a paradox.
+    """Draw a statement; a simple statement is never about its speaker.
+
+    "I am a knight" would say nothing, and "I am a knave" would be a paradox.
 
     Args:
         speaker: 0-based number of the person who makes the statement; -1 for a part of a compound statement.

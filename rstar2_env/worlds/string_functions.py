@@ -152,4 +152,4 @@ def functions() -> Mapping[str, StringFunction]:
 
 
 CASE_METHODS = ("upper", "lower", "capitalize", "swapcase")
-"""Methods of ``str`` that programs may also call, both for training and for evaluation."""
+"""Methods of ``str`` that composed expressions may call in addition to the string functions, in every split."""

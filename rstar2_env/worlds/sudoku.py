@@ -125,7 +125,7 @@ def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator
 
 
 def pattern(grid: Sequence[int], size: int) -> str:
-    """A signature that is equal for grids that differ only in the names of the digits or by transposition."""
+    """A signature that two grids share if renaming digits, transposing, or both turns one grid into the other."""
     turned = [grid[row * size + column] for column in range(size) for row in range(size)]
     return min(_renamed(grid), _renamed(turned))
 

@@ -109,7 +109,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: str) -> StepReturn:
-        """Play a turn, and add ``fault`` to the record of each call that was hit."""
+        """Play a turn, and add ``fault`` to the record of each call that a fault hit."""
         self._faults.hits.clear()
         text, reward, terminated, truncated, info = self.take(action)
         first = self._faults.first

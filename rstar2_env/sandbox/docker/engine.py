@@ -70,7 +70,7 @@ def check_image(engine: APIClient, image: str) -> None:
     """Check that an image exists, and that it contains the warden of this package's version.
 
     Raises:
-        SandboxUnavailableError: The image is missing, or was built by another version.
+        SandboxUnavailableError: The image is missing, or was built by another version of this package.
     """
     import docker.errors
 

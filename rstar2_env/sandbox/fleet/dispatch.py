@@ -349,7 +349,7 @@ class Dispatcher:
             self._loop.call_later(_SWEEP_S, self._swept)
 
     def _swept(self) -> None:
-        """Handle calls that waited too long for a server that is down: move them to another server, or lose them."""
+        """Handle calls that waited too long for a server that is down: move them to another, or report them lost."""
         self._sweeping = False
         horizon = self._loop.time() - self._options.reconnect_timeout_s
         any_up = self.servers.any_up
@@ -413,9 +413,9 @@ class Dispatcher:
 
 
 def _late(link: Link, horizon: float, call: FleetCall) -> bool:
-    """Whether a call already waited, and the server ``link`` was already down, at the time ``horizon``.
+    """Whether, at the time ``horizon``, a call already waited and the server ``link`` was already down.
 
-    If the server may have accepted the call, only the call's waiting time counts.
+    If the server may have accepted the call, it does not matter since when the server is down.
     """
     return call.since < horizon and (call.doubt is not None or link.down_since < horizon)
 

@@ -14,8 +14,8 @@ FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, DEPRIORITIZE = range(8)
 resume it, deprioritize it."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, DEPRIORITIZED = range(10)
 """Kinds of replies. ``BROKEN``: the program ended because pid 1 of its namespace was killed from outside the sandbox.
-``GONE``: no process of the tree is left. ``OVERDRAWN``: the tree was killed for exceeding the limit that the text
-names. ``DEPRIORITIZED``: see ``OrderReply``."""
+``GONE``: no process of the tree is left. ``OVERDRAWN``: the tree was killed for exceeding the limit that the
+reply's ``text`` names. ``DEPRIORITIZED``: see ``OrderReply``."""
 
 MAX_BYTES = 8192
 _new: Any = tuple.__new__

@@ -138,7 +138,7 @@ def _end_session(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
-    """Return the list of strings in ``field`` of a request's body; ``what`` says in the error message what they name.
+    """Return the list of names in ``field`` of a request's body; the error message says that they name ``what``.
 
     Raises:
         ConfigurationError: The field is not a list of strings.

@@ -130,7 +130,7 @@ class _Run:
             await self._changed.wait()
 
     def finished(self, call: ServedCall) -> None:
-        """Store a call's outcome; a refused call has none: its result stays ``queue_timeout``, so clients retry."""
+        """Store a call's outcome; the result of a refused call stays ``queue_timeout``, so that clients retry."""
         place = self._places.pop(call)
         if call.outcome is not None:
             self._add(place, call.outcome)

@@ -26,8 +26,8 @@ def bounded(most: int, header_timeout_s: float) -> type[H11Protocol]:
 
     Args:
         most: Largest number of connections; reduced if this process's limit on open files requires it.
-        header_timeout_s: Maximum seconds for the header of a request, counted from its first byte or the connection's
-            start.
+        header_timeout_s: Maximum seconds for the header of a request, counted from the start of the connection for its
+            first request, and from the header's first byte for later requests.
     """
     most = min(most, raise_open_file_limit() - _RESERVED)
 

@@ -21,11 +21,11 @@ before the kernel kills it."""
 
 
 _WEIGHTS = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
-"""For each version of control groups: the name of the file for the CPU weight, and the weight of one group."""
+"""For each version of control groups: the name of the file for the CPU weight, and a group's default weight."""
 _LOWERED = 4
 """Divisor that lowers the CPU weight of a deprioritized call, about as much as a nice value higher by 6 would."""
 _HEAVIEST = 100
-"""Largest multiple of one group's CPU weight that both versions of control groups accept."""
+"""Largest multiple of the default CPU weight that both versions of control groups accept."""
 
 
 class ControlGroup:

@@ -62,8 +62,8 @@ SOCKET_FLAGS = 0o2000000 | 0o4000
 MMAP_KIND = 0x0F | 0x20
 """The bits of ``mmap``'s flags that define the kind of mapping: MAP_TYPE and MAP_ANONYMOUS."""
 SHARED_ANONYMOUS = {0x21: "MAP_SHARED | MAP_ANONYMOUS", 0x23: "MAP_SHARED_VALIDATE | MAP_ANONYMOUS"}
-"""Flags of shared anonymous memory, which ``mmap`` refuses: such memory belongs to no process, so only a control group
-counts it."""
+"""Flags with which the filter refuses ``mmap``: they create shared anonymous memory, which belongs to no process, so
+only a control group counts it."""
 
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
 """Allowed combinations of flags of ``clone``. Other flags would, for example, give a thread its own file descriptors,

@@ -155,7 +155,7 @@ def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
 
 
 def _checked_architecture(machine: str) -> list[Instruction]:
-    """Build instructions that end a process if it uses another architecture's numbers, else load the call number."""
+    """Build instructions that end a process that makes calls of another architecture, else load the call number."""
     return [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),

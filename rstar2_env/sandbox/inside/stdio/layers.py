@@ -142,7 +142,10 @@ def find(without: list[str]) -> StdioLayers:
 
 
 def most_processes(plan: IsolationPlan, processes: int) -> int:
-    """Return the RLIMIT_NPROC that allows a program ``processes`` processes; 0 for no limit. Call it in the keeper."""
+    """Return the RLIMIT_NPROC that allows a program ``processes`` processes; 0 for no limit.
+
+    Call this in the keeper, the parent process of the program.
+    """
     first = int("pid" in plan.namespaces)
     if plan.counted:
         return processes + (1 + first if plan.user else 0)  # the keeper and the first process are in its namespace

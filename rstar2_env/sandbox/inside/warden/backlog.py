@@ -39,7 +39,7 @@ class Backlog:
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:
-        """Put a call whose program never began to run back at the head of its queue.
+        """Return a call to the head of its queue, because its program never began to run.
 
         This does not count as a start of the call. Returns false if the call was already put back ``MAX_RESTARTS``
         times.

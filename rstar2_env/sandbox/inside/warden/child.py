@@ -240,7 +240,7 @@ class Child:
         return True
 
     def unread(self) -> bool:
-        """Whether a part of the job has not been written to the process yet, or not been read by it."""
+        """Whether a part of the job has not been written to the process yet, or the process has not read it yet."""
         if self.job_left:
             return True
         waiting = array.array("i", [0])

@@ -36,7 +36,7 @@ class Deprioritizer:
     """Enforces the deadlines of calls, and deprioritizes long-running programs.
 
     Attributes:
-        options: A dict with the key ``deprioritize``: the largest number of deprioritized programs that run.
+        options: A dict with the key ``deprioritize``: how many programs may be deprioritized at a time.
         loop: Event loop for the timers.
         stop: Function that ends a program for a given reason.
         on_deprioritized: Function that is called after a program was deprioritized.

@@ -57,7 +57,7 @@ class EventLoop:
                 self._call(owner, what)
 
     def stop(self) -> None:
-        """Make ``run`` return at the end of this round."""
+        """Make ``run`` return at the end of its current round."""
         self.running = False
 
     def watch(self, descriptor: int, callback: Callback, events: int = IN, owner: Any = None) -> None:

@@ -32,7 +32,7 @@ _MOST_WRITTEN_OFF = 16
 """Largest number of slots that may be lost to processes that cannot be killed; beyond it, the warden ends and is
 replaced."""
 _MAX_FAILURES = 20
-"""Number of consecutive children that fail to start after which the warden gives up."""
+"""The warden gives up if more than this number of consecutive children fail to start."""
 
 
 @dataclass(eq=False)
@@ -41,7 +41,7 @@ class ChildPool:
 
     Attributes:
         options: The numbers ``workers`` (programs that run at the same time), ``parents`` (parent processes) and
-            ``waiting`` (children to keep waiting), and ``file_bytes``, the size of the first children's file systems.
+            ``waiting`` (children without a job), and ``file_bytes``, the size of the first children's file systems.
         loop: Event loop that receives the children's messages.
         parents: The parent processes that fork the children.
         make_slot: Creates a slot with the given number.
@@ -177,7 +177,7 @@ class ChildPool:
             self.refill()
 
     def overdue(self, timeout_s: float) -> list[Child]:
-        """Return the children that did not end in time; kill those that were not ready within ``timeout_s`` seconds."""
+        """Return the children that did not end within ``timeout_s`` seconds; kill those that are not ready by then."""
         now, found = time.monotonic(), []
         for child in list(self.children.values()):
             if not child.is_overdue(now, timeout_s):
@@ -226,7 +226,7 @@ class ChildPool:
             self._tidying.remove(child.workdir)
 
     def _kept(self, parent: Parent) -> int:
-        """Number of children of a parent to keep waiting, in proportion to its share of the calls; at least one."""
+        """Number of waiting children that a parent should have: proportional to its share of calls, at least one."""
         return max(1, round(self._target * self.parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:

@@ -44,7 +44,7 @@ class WardenSupervisor:
         options: The options of ``ChildPool``, ``Parents``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
         make_slot: Function that creates the slot of a child.
-        greeting: Message to the caller once the first child is ready, which proves that every layer can be applied;
+        greeting: Message that tells the caller that the first child is ready, and so that every layer can be applied;
             ``None`` after it was sent.
     """
 
@@ -335,7 +335,8 @@ class WardenSupervisor:
     def _read_rest(self, child: Child) -> None:
         """Read the rest of a program's output, and close the pipes, since no process is left that could write more.
 
-        A pipe may still be open elsewhere, for example in a message in flight that contains its descriptor.
+        It does not wait for the end of each pipe, since a message in flight that contains a pipe's descriptor keeps the
+        pipe open.
         """
         while child.report.fileno() >= 0 and child.has_message():
             self._on_report(child, ENDED)
@@ -344,7 +345,7 @@ class WardenSupervisor:
         self._abandon_streams(child)
 
     def _abandon_streams(self, child: Child) -> None:
-        """Close the pipes of a child that has ended, if a process that cannot be killed keeps them open."""
+        """Close the pipes of a child that has ended, even if another process keeps them open."""
         for descriptor in child.listening():
             self._loop.forget(descriptor)
         child.close_ends()

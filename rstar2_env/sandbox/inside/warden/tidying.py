@@ -29,7 +29,7 @@ class Tidying:
         self._left: deque[Iterator[None]] = deque()
 
     def remove(self, path: str) -> None:
-        """Remove a folder with its contents: first steps immediately, the rest between rounds of the event loop."""
+        """Remove a folder: the first steps immediately, later steps between rounds of the event loop."""
         work = removal(path)
         if _has_more(work, _AT_ONCE):
             self._left.append(work)

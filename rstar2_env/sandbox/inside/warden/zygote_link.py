@@ -38,7 +38,7 @@ ENVIRONMENT = {
         "1",
     ),
 }
-"""The complete environment of a program. It limits libraries to one thread, since a fork copies only one thread."""
+"""All environment variables of a program. They limit libraries to one thread, since a fork copies only one thread."""
 
 
 class ZygoteLink:

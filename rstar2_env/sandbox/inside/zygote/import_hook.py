@@ -31,7 +31,7 @@ class AfterImport:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module that has an action, with a loader that calls the action; else ``None``."""
+        """Return the spec of a module in ``actions``, whose loader also calls the module's function; else ``None``."""
         action = self._actions.pop(name, None)
         if action is None:
             return None

@@ -24,7 +24,7 @@ from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
 """Seconds within which parent processes must end their programs when the zygote ends (less than the time within which
-the zygote itself must end), and seconds between two checks whether they have ended."""
+the zygote itself must end), and seconds between two checks of whether the parent processes have ended."""
 
 
 def main() -> None:
@@ -102,7 +102,7 @@ def _reap(parents: set[int]) -> None:
 
 
 def _end(parents: set[int]) -> None:
-    """Without a pid namespace, end all processes: wait for parents to end their children, then kill the rest."""
+    """Without a pid namespace, end all processes: let parents end their children, then kill all that are left."""
     until = time.monotonic() + _PATIENCE_S
     while parents and time.monotonic() < until:
         time.sleep(_LOOK_S)

@@ -81,7 +81,7 @@ class LoweredTree:
 
 
 def _lower_session(pid: int) -> bool:
-    """Lower the weight of a process's session if the kernel schedules by session; return whether this was needed."""
+    """Lower the weight of a process's session if the kernel schedules by session; return whether it was higher."""
     path = f"/proc/{pid}/autogroup"
     try:
         with open(path, "rb") as file:

@@ -24,8 +24,8 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""Seconds within which orphaned processes must end when this parent process ends, and seconds between two checks
-whether they have ended."""
+"""When a parent process closes its server: the seconds for which it waits for orphaned processes to end. Whenever it
+waits for processes to end: the seconds between two checks."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 

@@ -16,6 +16,6 @@ def wake_on_child_exit() -> tuple[int, int]:
 
 
 def stop_waking() -> None:
-    """In a forked child: restore the default handling of ended children, since the pipe belongs to the parent."""
+    """In a forked child: stop writing to the parent's pipe when a child process ends."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
