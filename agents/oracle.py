@@ -19,7 +19,7 @@ _NONSENSE = "?"
 
 
 class Oracle:
-    """Plays the gold answer; if the problem has ``meta["expression"]``, it first runs it in the environment's tool.
+    """Plays the gold answer, after it has run the problem's ``meta["expression"]``, if any, in the environment's tool.
 
     If the environment has its own reference player, as games and mixtures do, the agent plays that player's turns.
 

@@ -37,7 +37,7 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class of gold answers if it accepts at least this share of them as answers to themselves."""
+"""A grader supports a class if it accepts at least this share of the class's gold answers as answers to themselves."""
 _TOLD_APART = 0.6
 """A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
 wrong answers."""
@@ -83,8 +83,8 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
-        unread: Gold answers, by class, of the classes that are not audited, because the target accepts their right
-            answers but also many wrong answers. Empty if no other class is left: then these classes are audited.
+        unread: Gold answers, by class, of each class that is not audited because the target accepts right answers but
+            also many wrong answers in it. Empty if the target does so in every class: then all classes are audited.
         texts: Short literals (strings, numbers) in the target's source file, as strings.
         names: Names of attributes and imports in the target's source file.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.

@@ -35,7 +35,7 @@ class Drawn(Protocol):
 
     @property
     def baseline(self) -> DrawnRun:
-        """The run with which the other one is compared."""
+        """The run with which ``other`` is compared."""
 
     @property
     def other(self) -> DrawnRun:

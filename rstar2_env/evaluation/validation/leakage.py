@@ -130,7 +130,7 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
 
 
 def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find a key of ``info`` that nearly always holds its episode's gold answer, and seldom another gold answer.
+    """Find a key of ``info`` that nearly always holds the episode's gold answer, and seldom that of another episode.
 
     Return ``None`` if there is no such key.
     """

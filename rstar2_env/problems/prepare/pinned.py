@@ -165,7 +165,7 @@ class Shelf:
 
 
 def _hub_of(spec: str | Mapping[str, Any]) -> tuple[str | None, str]:
-    """Return the Hub's name of the data set that a source refers to, and its licence.
+    """Return the name on the Hub of the data set that a source uses, and the data set's licence.
 
     The name is ``None`` for a source that is not on the Hub; an unknown licence is "not stated".
     """
