@@ -189,7 +189,7 @@ class Asked:
             raise unusable
 
     def keep(self, one: Try) -> str:
-        """Return this candidate's turn, to be played, and continue the episode with the agent that wrote it."""
+        """Return the turn of the candidate ``one``, to be played; the agent that wrote it continues the episode."""
         self._leader = one.agent
         return one.turn
 

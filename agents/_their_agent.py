@@ -42,7 +42,7 @@ class TheirAgent(LoopAgent):
     """
 
     framework: ClassVar[str]
-    """Name of the framework's adapter in ``rstar2_env.adapters``."""
+    """Name of the adapter for the agent's framework, in ``rstar2_env.adapters``."""
     incidental = frozenset({"api_key_env"})
     determinism = "Requests contain the episode's seed; few endpoints give equal replies for equal seeds."
 

@@ -18,7 +18,7 @@ class BestOfK(Asking):
     """At every turn, requests k candidate turns from an agent and plays the candidate with the highest score.
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         k: Maximum number of requests.
         scorer: ``yes`` asks the agent whether the solution is right (``yes:votes=3`` asks three times); ``autorace``
             grades the solution by criteria; ``./file.py:Name`` is your own scorer, called with an ``Asked``, the

@@ -28,7 +28,7 @@ class BudgetForcing(Asking):
     prompt.
 
     Args:
-        agent: The agent that thinks: its name with options, or your own.
+        agent: The agent that thinks: its name, optionally with options, or your own agent.
         least: Minimum number of tokens in a thought; 0 for no limit. Words are counted if the agent counts no tokens.
         most: Number of tokens after which a thought is cut; 0 for no limit.
         waits: Maximum number of times that a turn is continued.

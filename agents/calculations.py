@@ -1,4 +1,4 @@
-"""``calculations``: runs each worked calculation of a problem (as in GSM8K) in the tool, then answers.
+"""``calculations``: runs each worked calculation of a problem (as in GSM8K) in the environment's tool, then answers.
 
 This reference player receives the problem with its gold answer, to test whether an environment, its tool and its
 verifier agree with a data set; with ``corrupt``, whether they reject wrong answers.
@@ -19,7 +19,7 @@ from .base import AGENTS
 
 
 class Calculations:
-    """Runs each worked calculation of a problem in the tool, then gives the problem's answer.
+    """Runs each worked calculation of a problem in the environment's tool, then gives the problem's answer.
 
     The calculations are in ``meta["calculations"]``; for "16-3-4=9", the tool runs "16-3-4".
 

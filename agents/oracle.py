@@ -19,13 +19,13 @@ _NONSENSE = "?"
 
 
 class Oracle:
-    """Plays the gold answer; if the problem has ``meta["expression"]``, it first runs the expression in the tool.
+    """Plays the gold answer, after it has run the problem's ``meta["expression"]``, if any, in the environment's tool.
 
     If the environment has its own reference player, as games and mixtures do, the agent plays that player's turns.
 
     Args:
         corrupt: Whether to give a wrong answer instead of the gold answer.
-        use_tool: Whether to run the expression in the tool.
+        use_tool: Whether to run the expression in the environment's tool.
         dialect: The dialect of calls and answers.
 
     Raises:

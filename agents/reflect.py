@@ -28,7 +28,7 @@ class Reflect(Asking):
     end the episode. The last of ``tries`` turns is played without a review.
 
     Args:
-        agent: The agent that tries: its name with options, or your own.
+        agent: The agent that tries: its name, optionally with options, or your own agent.
         critic: The agent that reviews; ``None`` uses ``agent``.
         tries: Maximum number of turns to try.
         tokens: Token budget of an episode, after which no further request is made; 0 for no limit.

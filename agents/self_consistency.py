@@ -29,7 +29,7 @@ class SelfConsistency(Asking):
     episodes see maj@k of ``rstar2 eval --samples``.
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         k: Maximum number of requests.
         early_stop: Stop when the remaining requests cannot change the winner.
         tokens: Token budget of an episode, after which no further request is made; 0 for no limit.

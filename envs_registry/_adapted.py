@@ -44,10 +44,10 @@ class AdaptedEnv(ToolEnv):
 
     @abstractmethod
     def grade(self, turn: str) -> Grade:
-        """Grade the turn that ended the episode, with the other project's code; any exception may be raised."""
+        """Grade the episode's last turn with the code of the project that defines the task; may raise any exception."""
 
     def answer_turn(self, turn: str) -> Ended:
-        """Grade the turn with the other project's code; if this code raises an exception, the answer is wrong."""
+        """Grade the turn with ``grade``; if ``grade`` raises an exception, the answer counts as wrong."""
         failure: str | None = None
         try:
             grade = self.grade(turn)

@@ -54,7 +54,7 @@ class Sudoku(Puzzle):
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw a full grid once, and clear cells in it while the solution stays unique.
 
-        The result is ``None`` if too few cells can be cleared, or if the grid belongs to another split.
+        The result is ``None`` if too few cells can be cleared, or if the grid belongs to a split other than ``split``.
         """
         solution, size, (rows, columns) = random_grid(self.size, rng), self.size, BOXES[self.size]
         # The solution decides the split, so that no test puzzle is a training puzzle with other holes. For size 4 there

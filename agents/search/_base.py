@@ -21,7 +21,7 @@ class Thinker(Asking):
     """Base class of agents whose method ``think`` returns the answer to play as a turn.
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
         dialect: The environment's dialect.
 

@@ -52,7 +52,7 @@ class MctsPuct(Thinker):
     """Searches chains of thought by MCTS-PUCT, with a value model and a process model, as in the framework x1.
 
     Args:
-        agent: The agent that proposes: its name with options, or your own.
+        agent: The agent that proposes: its name, optionally with options, or your own agent.
         value: The agent that rates states; ``None`` uses ``agent``.
         process: The agent that checks steps; ``None`` uses ``agent``, ``"none"`` disables the check.
         iterations: Number of descents from the root.
@@ -90,7 +90,7 @@ class MctsPuct(Thinker):
         self._process = None if process == "none" else self._asked.with_agent(process, dialect)
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the best answer; if the search found no answer, ask the agent for an answer."""
+        """Search, and return the best answer; if the search found no answer, request one from the inner agent."""
         world = self.world(question)
         found = self.search(world, world)
         return found.state.answer if found.state.answer is not None else self.conclude(found.state.prompt(CONCLUDE))

@@ -64,7 +64,7 @@ class Navigator(Thinker):
     """Lets a small trained policy choose the next block of a chain of thought (RL of Thoughts).
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         weights: Weights of a trained policy, as ``train_navigator`` returns them, or their file; ``None`` plays
             ``block`` until there is an answer.
         steps: Maximum number of blocks.
@@ -93,7 +93,7 @@ class Navigator(Thinker):
         self.choose: Chooser | None = None
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Play blocks until the rules or the policy terminate the chain; return the answer."""
+        """Play reasoning blocks until a rule or the trained policy terminates the chain; return the answer."""
         chain = ThoughtChain(question)
         try:
             for step in range(self._steps + 1):

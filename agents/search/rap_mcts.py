@@ -39,7 +39,7 @@ class RapMcts(Thinker):
     """Searches chains of thought by MCTS, with the model as world model and judge (RAP).
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         iterations: Number of descents from the root.
         depth: Maximum number of steps in a chain.
         width: Number of proposals requested in each state.
@@ -72,7 +72,7 @@ class RapMcts(Thinker):
         self._width, self._votes, self._output = width, votes, output
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the best answer; if the search found no answer, ask the agent for an answer."""
+        """Search, and return the best answer; if the search found no answer, request one from the inner agent."""
         world = self.world(question)
         found = self.search(world, world)
         reached = ends(found)

@@ -37,7 +37,7 @@ class Reasoner(Thinker):
     """Searches chains of thought: greedily, by beam, depth first or by MCTS (LLM Reasoners).
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         search: The algorithm: ``greedy``, ``beam``, ``dfs`` or ``mcts``.
         depth: Maximum number of steps in a chain.
         width: Number of proposals requested in each state.
@@ -84,7 +84,7 @@ class Reasoner(Thinker):
         self._grader = AutoRace(criteria) if grade else None
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the best answer; if the search found no answer, ask the agent for an answer."""
+        """Search, and return the best answer; if the search found no answer, request one from the inner agent."""
         world = JudgedWorld(self, question, width=self._width, votes=self._votes)
         found = self.search(world, world)
         reached = ends(found)

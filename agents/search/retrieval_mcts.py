@@ -31,7 +31,7 @@ class RetrievalMcts(RapMcts):
     """Searches as rap_mcts does, and shows the model similar problems and steps (R2-LLMs).
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         solved: Solved problems: a JSONL file or a list of dicts, with the key ``question``, and with ``template`` (the
             method in words), ``steps`` (a list of strings) or both; ``None`` retrieves nothing.
         templates: Maximum number of similar problems to show.

@@ -39,7 +39,7 @@ class TacticRouter(Thinker):
     ``code``. Without such a tool, the tactics ``program`` and ``program_aided`` fail.
 
     Args:
-        agent: The inner agent, which writes the texts: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name, optionally with options, or your own agent.
         routes: The tactics to choose from, each one of ``TACTICS``.
         steps: Maximum number of tactics to run.
         tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
@@ -120,7 +120,7 @@ class TacticRouter(Thinker):
         return named[0] if named is not None and named[0] in left else None
 
     def _carry_out(self, route: str) -> str | None:
-        """Request the text of a tactic; return a turn that runs its program, or ``None`` if nothing is to be run."""
+        """Request a tactic's text; return a turn that runs the program in this text, or ``None`` without a program."""
         reply = self._asked.ask(self._prompt(TACTICS[route])).strip()
         result = reply or "It failed."
         if route != "text":

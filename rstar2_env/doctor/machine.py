@@ -62,7 +62,7 @@ class System(CheckedOptions):
 
 @dataclass(frozen=True)
 class Driver(CheckedOptions):
-    """The accelerators, as the drivers of the kernel report them.
+    """The accelerator driver, the accelerators that it reports, and this process's access to them.
 
     Attributes:
         vendor: ``amd``, ``nvidia``, or empty without an accelerator.

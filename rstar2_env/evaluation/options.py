@@ -49,7 +49,7 @@ class EvaluationOptions(CheckedOptions):
             source. Otherwise the problems are chosen at random, without repetition until all were played.
         n: Number of samples: episodes played from each start.
         k: The values of k for pass@k, avg@k and maj@k, at most ``n``; ``None`` means 1 and ``n``.
-        seed: Seed of the choice of problems, of every episode and of the intervals.
+        seed: Seed of the choice of problems, of every episode and of the confidence intervals.
         workers: Number of threads that run an agent, each with its own environment; by default four per CPU core, at
             most 32.
         env_options: Options of the environment.

@@ -166,7 +166,7 @@ def open_crew(env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts,
         env_id: The environment, as ``make_env`` takes it.
         asked: Options of the evaluation.
         parts: The parts that ``make_parts`` made from the options.
-        opened: Closes the player, and the model if it was loaded here.
+        opened: Closes the player, and the model if this function loaded it.
     """
     make: EnvFactory = partial(make_env, env_id, wrappers=parts.wrappers, **parts.env_options)
     crew: Crew

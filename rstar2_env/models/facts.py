@@ -134,7 +134,7 @@ def _tensor(name: str, entry: Any, size: int) -> tuple[str, list[int]]:
 
     Args:
         name: The tensor's name.
-        entry: The tensor's entry in the header.
+        entry: The tensor's entry in the header of a safetensors file.
         size: Bytes of the file after the header.
 
     Raises:

@@ -17,8 +17,8 @@ def cache_argument(model: torch.nn.Module) -> Literal["cache", "past_key_values"
     """Return the name of the argument of ``model.forward`` that takes the cache.
 
     Args:
-        model: A causal language model, or a wrapper of one, such as an adapter; the signature of a wrapper names
-            neither argument, so the signature of the wrapped module is read.
+        model: A causal language model, or a wrapper of one, such as an adapter. Since the signature of a wrapper does
+            not name the argument, the signature of the wrapped module is read.
     """
     for module in model.modules():
         arguments = inspect.signature(module.forward).parameters

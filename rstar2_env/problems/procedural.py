@@ -22,7 +22,7 @@ from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 
 SPLITS: Mapping[str, range] = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}
-"""For each split, the values of a content's hash modulo 10 that assign the content to the split."""
+"""For each split, the remainders (modulo 10) of a hash of a problem's content that assign the problem to the split."""
 
 _NUMBERS = {"train": 0, "test": 1, "validation": 2}
 _INDICES = 1 << 31

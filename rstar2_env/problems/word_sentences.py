@@ -63,4 +63,4 @@ SENTENCES: Mapping[str, Mapping[str, Sequence[str]]] = {
         ),
     },
 }
-"""Sentences by split and kind of event; ``validation`` has the same sentences as ``train``."""
+"""Sentences by split and kind of event in a story; ``validation`` has the same sentences as ``train``."""

@@ -105,7 +105,7 @@ def _division_by_zero(code: str, rng: np.random.Generator) -> str | None:
 
 
 def _wrong_type(code: str, rng: np.random.Generator) -> str | None:
-    """Put quotes around a number that precedes a plus or minus sign, so that it is a string."""
+    """Put quotes around a number that precedes a plus or minus sign, so that the number becomes a string."""
     places = [match for match in _NUMBER.finditer(code) if code[match.end() : match.end() + 1] in ("+", "-")]
     if not places:
         return None
@@ -122,7 +122,7 @@ def _in_place_of_a_number(code: str, rng: np.random.Generator, change: Callable[
 
 
 def _broken_json(call: str, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
-    """Remove one bracket, quote or comma of the JSON."""
+    """Remove one bracket, quote or comma from the JSON of a call; ``None`` if the call is not JSON."""
     places = [match.start() for match in re.finditer(r'}}|"}|": |, "', call)]
     if not places:
         return None  # The dialect does not write JSON.

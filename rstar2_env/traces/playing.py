@@ -58,9 +58,9 @@ class TriesOptions(CheckedOptions):
     Attributes:
         tries: Largest number of episodes of one problem; a problem with enough qualifying episodes
             (``TraceSelection.per_problem``) is not played again.
-        max_total_episodes: Largest number of episodes, including episodes of an interrupted run.
-        max_total_tokens: Number of generated tokens after which no further episode begins, including tokens of an
-            interrupted run.
+        max_total_episodes: Largest number of episodes, including those of the interrupted run that is resumed.
+        max_total_tokens: Number of generated tokens after which no further episode begins, including those of the
+            interrupted run that is resumed.
         worked: Problems that also get a trace from their worked solution: ``"none"``, ``"unsolved"`` (problems without
             a qualifying episode) or ``"all"``.
     """
@@ -81,7 +81,7 @@ class PlayedTraces:
         traces: The traces, as written.
         problems: Number of problems.
         solved: Number of problems with a qualifying episode.
-        episodes: Number of episodes, including episodes of an interrupted run.
+        episodes: Number of episodes, including those of the interrupted run that was resumed.
         tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
         reasons: For each reason, the number of episodes and traces that were not kept.
         stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if each problem has
@@ -292,7 +292,7 @@ class _State:
             yield task
 
     def restore(self, episode: Episode, about: About) -> None:
-        """Count an episode that was read from the file; ``about`` is not used."""
+        """Count an episode that was read from the file of episodes; ``about`` is not used."""
         self._begun += 1
         self._add(episode)
 

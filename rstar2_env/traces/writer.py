@@ -133,9 +133,9 @@ def generate_traces(
 ) -> Generator[Trace, None, None]:
     """Write traces and replay them concurrently.
 
-    The same arguments give the same traces in the same order, for any number of workers. The three rates of
-    mistakes are independent: another value of ``error_rate``, for example, does not change the choice of the traces
-    whose answer has a wrong number or a wrong format.
+    The same arguments give the same traces in the same order, for any number of workers. Each of the three rates in
+    ``TraceOptions`` chooses traces independently: another ``error_rate``, for example, does not change which traces
+    have a wrong number or a wrong format in their answer.
 
     Args:
         env: A Gymnasium id, ``"./file.py:Name"``, a class or function, as for ``make_env``; or an environment (further

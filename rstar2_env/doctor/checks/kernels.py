@@ -1,4 +1,4 @@
-"""Checks of kernels: vLLM's build, AITER, attention, and CUDA packages on an AMD machine."""
+"""Checks of accelerator kernels: vLLM's build, AITER, attention, and CUDA packages on an AMD machine."""
 
 from __future__ import annotations
 

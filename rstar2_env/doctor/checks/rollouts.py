@@ -1,4 +1,4 @@
-"""Checks of vLLM features on ROCm: batch invariance, and sleep between steps."""
+"""Checks of vLLM features on ROCm: batch invariance, and sleep mode during optimizer steps."""
 
 from __future__ import annotations
 

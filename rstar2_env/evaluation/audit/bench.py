@@ -37,7 +37,7 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class of gold answers if it accepts equal answers for at least this share of the class."""
+"""A grader supports a class if it accepts at least this share of the class's gold answers as answers to themselves."""
 _TOLD_APART = 0.6
 """A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
 wrong answers."""
@@ -83,14 +83,15 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
-        unread: Gold answers, by class, of classes that are not audited, because the target accepts their right answers
-            but also many wrong answers. Empty if this holds for every class: then all classes are audited.
+        unread: Gold answers, by class, of each class that is not audited because the target accepts right answers but
+            also many wrong answers in it. Empty if the target does so in every class: then all classes are audited.
         texts: Short literals (strings, numbers) in the target's source file, as strings.
         names: Names of attributes and imports in the target's source file.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.
         known: Cache of grades, by call.
         fresh: The number that ``next_folder`` returned last.
-        unsteady: Whether repeated calls get different grades; other comparisons of grades are then meaningless.
+        unsteady: Whether repeating a call gives different grades; if so, later probes do not compare grades of the same
+            call under other conditions.
     """
 
     target: Target
@@ -208,10 +209,10 @@ class AuditBench:
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
         """Choose the format with which the target distinguishes the most gold answers.
 
-        The target distinguishes a gold answer if it scores the equal answer higher than another gold answer, which
-        serves as a wrong answer. If one of the answer formats tried with a gold-answer format distinguishes at least
-        half of the gold answers, the remaining gold-answer formats are not tried. ``paid_at`` becomes the mean of two
-        numbers: the median score of the distinguished gold answers, and the median score of the wrong answers.
+        The target distinguishes a gold answer if it scores this gold answer itself higher than another gold answer,
+        which serves as a wrong answer. If one of the answer formats tried with a gold-answer format distinguishes at
+        least half of the gold answers, the remaining gold-answer formats are not tried. ``paid_at`` becomes the mean of
+        two numbers: the median score of the distinguished gold answers, and the median score of the wrong answers.
 
         Args:
             golds: Pairs of gold answer and question.

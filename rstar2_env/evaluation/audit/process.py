@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 _CHILD = str(Path(__file__).with_name("child.py"))
 _LOAD_S = 300.0
 _BATCH = 64
-"""Number of calls in one request, so that its replies fit into a pipe."""
+"""Maximum number of calls in one request; low enough that all replies fit into a pipe."""
 
 
 class AuditCall(NamedTuple):

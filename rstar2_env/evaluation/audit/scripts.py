@@ -213,7 +213,7 @@ def in_used_folder(setup: str, calls: Sequence[AuditCall], call: AuditCall) -> s
 
 
 def executed(setup: str, call: AuditCall, canary: str) -> str:
-    """Return a program that shows that grading an answer executes code in it, which creates the file ``canary``."""
+    """Return a program that shows that grading an answer runs the answer as code, which creates the file ``canary``."""
     return (
         f"{setup}\nimport os\n\ntry:\n    print('score:', {call_of(call)})\nexcept BaseException as error:\n"
         f"    print(type(error).__name__)\nprint('files:', os.listdir('.'))\n{_unless(f'os.path.exists({canary!r})')}\n"

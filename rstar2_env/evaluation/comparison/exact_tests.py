@@ -1,4 +1,4 @@
-"""Statistical tests of single problems: p-values of the difference between two runs, and their q-values."""
+"""Statistical tests problem by problem: the p-value of the difference between two runs, and its q-value."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class DrawnRun(Protocol):
 
 
 class DrawnProblem(Protocol):
-    """A problem whose share of right samples differs between the two runs."""
+    """A problem whose share of right samples differs between two compared runs."""
 
     @property
     def difference(self) -> float:
@@ -35,7 +35,7 @@ class Drawn(Protocol):
 
     @property
     def baseline(self) -> DrawnRun:
-        """The run with which the other one is compared."""
+        """The run with which ``other`` is compared."""
 
     @property
     def other(self) -> DrawnRun:
@@ -55,7 +55,7 @@ class Drawn(Protocol):
 
     @property
     def crossing(self) -> int | None:
-        """The smallest k at which the curves have crossed."""
+        """The smallest k at which the pass@k curves of the two runs have crossed; ``None`` if they do not cross."""
 
     @property
     def changed(self) -> Sequence[DrawnProblem]:

@@ -322,7 +322,7 @@ def _binomial(n: int, chance: float, most: int) -> FloatArray:
 
 
 def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
-    """Include one more rival, an answer with at most ``most`` votes, in the table ``ties``; return the new table.
+    """Add one rival of the right answer, a wrong answer with at most ``most`` votes, to ``ties``; return the new table.
 
     Entry (i, v) of ``ties`` is the probability that i of the included rivals have exactly ``most`` votes each, and that
     v votes in total go to the included rivals, to rarer answers and to samples without an answer. ``votes[n]`` is the

@@ -1,7 +1,7 @@
 """Summary of many episodes: every figure with its standard error.
 
-Covered: errors that take into account that episodes of the same problem are not independent. Not covered: how episodes
-are played (``rstar2_env.evaluation.run``), intervals, and figures of several samples of a problem
+Covered: standard errors that take into account that episodes of the same problem are not independent. Not covered: how
+episodes are played (``rstar2_env.evaluation.run``), intervals, and figures of several samples of a problem
 (``rstar2_env.evaluation.figures.intervals``).
 """
 

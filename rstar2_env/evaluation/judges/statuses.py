@@ -24,7 +24,7 @@ class StatusesJudge(CheckedOptions):
     last: bool = False
 
     def __call__(self, chain: JudgedChain) -> bool:
-        """Return whether the chain has at most ``errors`` errors; with ``last``, whether its last call did not fail."""
+        """Return whether at most ``errors`` calls failed or, with ``last``, whether the last call did not fail."""
         wrong = [status.is_error for status in chain.episode.statuses if status.counts]
         if self.last:
             return not wrong or not wrong[-1]

@@ -59,7 +59,7 @@ class Crew(Protocol):
     def threads(
         self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: EpisodeScores | None = None
     ) -> Sequence[threading.Thread]:
-        """Return threads that play the tasks, not yet started; each puts ``None`` into ``results`` when it ends.
+        """Return threads, not yet started, that play the tasks; each puts ``None`` into ``results`` when it ends.
 
         Args:
             tasks: The tasks to play.

@@ -56,7 +56,7 @@ class Ledger:
         self._add(episode, about)
 
     def take(self, played: PlayedEpisode) -> None:
-        """Count an episode that was played, and write its line."""
+        """Count an episode that was played, and write it to ``log``, if there is one."""
         task = played.task
         about = About(
             task.start,

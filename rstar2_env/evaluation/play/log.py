@@ -35,7 +35,7 @@ from rstar2_env.evaluation.figures.tally import About
 from rstar2_env.evaluation.play.plan import EvaluationPlan, Task
 
 _BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds", "chain", "run")
-"""Keys that a line has in addition to the keys of the episode's record."""
+"""Keys that a line of an evaluation's file has in addition to the keys of ``Episode.record()``."""
 
 Taken: TypeAlias = Callable[[Episode, About], None]
 """Function that is called with each episode that a file already holds, and with further facts about the episode."""
@@ -116,8 +116,8 @@ class EvalLog(Closing):
         Args:
             episode: The episode.
             task: The task of the plan that the episode completes.
-            about: Source and difficulty of its problem, and the judge's verdict; ``None`` if they are unknown.
-            seconds: Wall-clock seconds of playing it; ``None`` if unknown.
+            about: Source and difficulty of the episode's problem, and the judge's verdict; ``None`` if unknown.
+            seconds: Wall-clock seconds of playing the episode; ``None`` if unknown.
         """
         about = About() if about is None else about
         record = episode.record()
@@ -158,7 +158,7 @@ class EvalLog(Closing):
             unlock_file(self._lock)
 
     def _read(self, plan: EvaluationPlan, taken: Taken | None, whole: int) -> Iterator[str]:
-        """Yield the lines of an existing file that the resumed evaluation keeps."""
+        """Yield the lines that the resumed evaluation keeps from its existing file."""
         run = {**_LATER, **self._run}
         broken = _broken(self.path, whole) if whole > 1 else frozenset()
         for number, line, record in read_lines(self.path, "an episode of an evaluation"):
@@ -249,11 +249,11 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
 
 
 _LATER = {"n": 1}
-"""Options that files of earlier versions lack, with the values that those versions used."""
+"""Options that files of earlier versions of this package lack, with the values that those versions used."""
 
 
 def _broken(path: Path, whole: int) -> frozenset[int]:
-    """Return the starts that have some samples in a file, but fewer than ``whole`` that count."""
+    """Return the numbers of the starts that have samples in a file, but fewer than ``whole`` samples that count."""
     held: dict[int, set[int]] = {}
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         try:

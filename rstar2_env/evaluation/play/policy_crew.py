@@ -105,7 +105,7 @@ class PolicyOptions(CheckedOptions):
 
 
 def policy_options(given: Mapping[str, Any] | PolicyOptions | None) -> PolicyOptions:
-    """Make ``PolicyOptions`` from their values by name; ``None`` gives the defaults.
+    """Make ``PolicyOptions`` from a mapping of option names to values; ``None`` gives the defaults.
 
     Raises:
         ConfigurationError: An option is unknown, or a value is out of its range.

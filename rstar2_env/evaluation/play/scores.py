@@ -160,7 +160,7 @@ class OfferedPolicy:
         """Play ``n`` episodes that share the first ``token`` completion tokens of ``episode``, then differ.
 
         Raises:
-            ConfigurationError: The episode is not in the group.
+            ConfigurationError: ``episode`` is not one of the episodes in ``group``, which are being scored.
         """
         task = self._tasks.get(id(episode))
         if task is None:

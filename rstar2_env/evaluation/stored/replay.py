@@ -193,7 +193,7 @@ def _step_differences(episode: Episode, again: Episode, turn: int) -> list[Diffe
 
 
 def _shown(episode: Episode, turn: int) -> tuple[str, str] | None:
-    """Role and text shown to the policy after a turn; ``None`` if nothing was shown."""
+    """Role and text of the message that the policy is shown after a turn; ``None`` if there is no message."""
     spoken = 0
     for at, message in enumerate(episode.messages):
         spoken += message.role == "assistant"
@@ -204,7 +204,7 @@ def _shown(episode: Episode, turn: int) -> tuple[str, str] | None:
 
 
 _LATER = frozenset({"verdict"})
-"""Keys of ``info`` that runs of earlier versions lack."""
+"""Keys of ``info`` that runs of earlier versions of this package lack."""
 
 
 def _info_differences(turn: int, stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:

@@ -134,8 +134,8 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         one: The episode that was graded again.
-        record: The JSON record of the episode. If its reward was 1 for a right answer and 0 for a wrong answer, the
-            reward changes too.
+        record: The JSON record of the episode. If its reward agrees with its stored verdict (1 for right, 0 for
+            wrong), the reward changes with the verdict.
     """
     if not one.changed or one.verdict is None:
         return dict(record)

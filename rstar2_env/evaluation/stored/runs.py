@@ -105,7 +105,7 @@ def find_sets(written: str) -> dict[str, Stored]:
         Episodes by the name of the set; a single run has the empty name.
 
     Raises:
-        ConfigurationError: There is no such run, or it has no held-out episodes after that step.
+        ConfigurationError: There is no such run, or it has no held-out episodes after the step that ``written`` names.
     """
     folder = Path(written)
     if folder.is_dir() and not (folder / RUN_FILE).exists():
@@ -121,7 +121,7 @@ class OneStored:
 
     Attributes:
         run: The run.
-        entry: The episode, with the additional keys of its line.
+        entry: The episode as the run stores it, with its step and further data, such as the gold answer.
         trained: Whether the episode was played for training; otherwise it is held out.
     """
 

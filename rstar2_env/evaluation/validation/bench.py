@@ -152,7 +152,7 @@ class BenchEpisode:
         return [turn.action for turn in self.turns]
 
     def graded(self) -> tuple[Any, ...]:
-        """Return the sum of the rewards, whether the answer is correct, and the ``end`` and ``answer`` of ``last``."""
+        """Return the sum of the rewards, and ``correct``, ``end`` and ``answer`` from the last turn's ``info``."""
         return self.reward, self.correct, self.last.get("end"), self.last.get("answer")
 
     def comparable(self) -> list[tuple[Any, ...]]:

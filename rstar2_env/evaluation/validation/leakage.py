@@ -27,9 +27,9 @@ Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
 _BEFORE = 12
 """Number of characters before a gold answer that are tried as a rule: "the answer follows these characters"."""
 _LEAST = 3
-"""A rule (certain words, or a key of ``info``) must give the gold answer in at least this many episodes."""
+"""A rule (words, or a key of ``info``) is a leak only if it gives the gold answer in at least this many episodes."""
 _SURE = 0.9
-"""A rule must give the gold answer in at least this share of the episodes that contain its words or key."""
+"""A rule is a leak only if it gives the gold answer in at least this share of the episodes with its words or key."""
 
 
 @check(
@@ -130,7 +130,7 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
 
 
 def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find a key of ``info`` that nearly always holds its episode's gold answer, and seldom another gold answer.
+    """Find a key of ``info`` that nearly always holds the episode's gold answer, and seldom that of another episode.
 
     Return ``None`` if there is no such key.
     """

@@ -170,7 +170,7 @@ def validate_problems(
         seed: As in ``validate``.
         workers: Number of threads.
         contract: As in ``validate``.
-        progress: Called with the number done and the total.
+        progress: Called with the number of checked problems and the number of problems to check, if known.
         stop: As in ``validate``.
     """
     began = time.perf_counter()
@@ -200,7 +200,7 @@ def validate_problems(
 
 
 def _named(make: Callable[[], gym.Env[str, str]], name: str) -> Callable[[], gym.Env[str, str]]:
-    """Set a function's name to the environment's name, so that messages show that name; return the function."""
+    """Return a function that calls ``make`` and has the environment's name, so that messages show this name."""
 
     def environment() -> gym.Env[str, str]:
         return make()

@@ -24,7 +24,7 @@ from rstar2_env.testing.env_checks import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, write_call
 
 _PLAYERS = ("guesser", "noise", "prober")
-"""Players of this level's episodes; none of them needs the gold answer."""
+"""Players of the episodes that the checks of level 2 share; none of the players needs the gold answer."""
 _FEW = 6
 
 
@@ -132,7 +132,7 @@ def trajectory_record(bench: Bench) -> CheckFinding:
     remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool accepts.",
 )
 def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
-    """Check that declared tools accept fitting calls, and that any other tool name is refused (OpenEnv RFC 008)."""
+    """Check that declared tools accept valid calls, and that any other tool name is refused (OpenEnv RFC 008)."""
     env = bench.env
     seed, tools = next(
         ((seed, tools) for seed in bench.seeds if (tools := env.reset(seed=seed)[1].get("tools"))), (0, ())
@@ -315,7 +315,7 @@ def _many_problems(env: TextEnv) -> bool:
 def _interleaved(
     bench: Bench, played: BenchEpisode, other: BenchEpisode, env: TextEnv, beside: TextEnv
 ) -> BenchEpisode:
-    """Play the episode ``played`` again in ``env``, and use the instance ``beside`` before each turn.
+    """Play the episode ``played`` again in ``env``, and use the environment ``beside`` before each turn.
 
     Each time, ``beside`` is reset to the start of the episode ``other``, and plays that episode's first turn.
     """

@@ -88,7 +88,7 @@ class JsonlTable:
         return map(self.row, range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the open file, which the copy opens again."""
+        """Pickle without the open file; the unpickled copy opens the file again."""
         return {name: value for name, value in self.__dict__.items() if name != "_fd"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -60,7 +60,8 @@ def mix(
         parts: The problems of each source.
         weights: Weight of each source.
         total: Number of problems in the mixture; ``None`` for the largest mixture with these weights.
-        seed: Seed of the choice and of the order. The choice from a source depends only on the source's name and size.
+        seed: Seed of the choice and of the order. The order in which a source's problems are chosen depends only on the
+            seed, and on the source's name and size.
 
     Raises:
         ConfigurationError: See ``shares_of``.

@@ -127,7 +127,7 @@ class Shelf:
     def _expected(self, name: str, pin: Pin) -> Pin:
         """Return the lock's pin of a source.
 
-        If the lock's pin has the same source but a different number of problems, return ``pin`` with the lock's
+        If the lock's source differs from ``pin.source`` only in the number of problems, return ``pin`` with the lock's
         revision. If the lock has a different source under this name, or none, return ``pin``.
         """
         known = self.lock.pins.get(name)
@@ -165,7 +165,7 @@ class Shelf:
 
 
 def _hub_of(spec: str | Mapping[str, Any]) -> tuple[str | None, str]:
-    """Return the Hub's name of the data set that a source refers to, and its licence.
+    """Return the name on the Hub of the data set that a source uses, and the data set's licence.
 
     The name is ``None`` for a source that is not on the Hub; an unknown licence is "not stated".
     """

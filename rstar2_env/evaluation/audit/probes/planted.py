@@ -138,7 +138,7 @@ def _turned(value: Any) -> Any:
 
 
 def _programs(bench: AuditBench) -> Iterator[str]:
-    """Yield modules that define the names in the grader's source as true values, or as functions that return one."""
+    """Yield modules that define the names in the grader's source as true, or as functions that return true values."""
     names = [text for text in (*bench.names, *bench.texts) if text.isidentifier()][: 4 * _MOST_KEYS]
     for value in ("True", "1.0"):
         yield "\n".join(f"{name} = {value}" for name in names)

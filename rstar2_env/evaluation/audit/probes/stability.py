@@ -221,7 +221,7 @@ def surroundings(bench: AuditBench) -> Suspicions:
 
 
 def _order_of(bench: AuditBench, histories: Sequence[Sequence[AuditCall]], call: AuditCall) -> Iterator[Suspicion]:
-    """Find earlier calls that change the grade of a call; yield a suspicion with as few of them as possible.
+    """Find earlier calls that change the grade of ``call``; yield a suspicion with as few earlier calls as possible.
 
     Args:
         bench: The audit.

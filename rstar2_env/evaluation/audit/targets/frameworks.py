@@ -229,7 +229,7 @@ def nemo_gym_target(name: str) -> Target:
 
 
 def lm_eval_target(name: str) -> Target:
-    """Return a target that grades with the lm-eval task ``NAME``, or with a folder's task ``FOLDER:NAME``."""
+    """Return a target that grades with a task of lm-eval, by name, or as ``FOLDER:NAME`` if a folder defines it."""
     folder, _, task = name.rpartition(":")
     setup = _LM_EVAL.format(name=task, folder=str(Path(folder).absolute()) if folder else None, count=PROBLEMS)
     return _own(name, "a task of lm-eval", setup, "lm-eval")
