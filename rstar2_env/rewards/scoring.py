@@ -123,9 +123,9 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the sum of the ``return`` components in ``paid``, divided by the environment's return.
+        """Return the factor by which the components ``return`` scale the environment's return: their sum divided by it.
 
-        If the environment's return is 0, return the sum of these components' weights instead.
+        If the environment's return is 0, return the sum of the components' weights instead.
         """
         whole = sum(turn.reward for turn in episode.steps)
         shares = (

@@ -295,7 +295,7 @@ class PackedBatch(RunningBatch):
         self.live.append(request)
 
     def _follow(self, followers: Sequence[Request]) -> None:
-        """Copy the cache of each ``Request.leader`` to its followers, requests that wait for these keys and values."""
+        """Copy to each follower, a request that waits for them, the keys and values of its ``Request.leader``."""
         for leader in {id(request.leader): request.leader for request in followers}.values():
             assert leader is not None  # a follower has a leader
             own = [request for request in followers if request.leader is leader]

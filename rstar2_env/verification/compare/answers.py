@@ -90,7 +90,7 @@ class Comparer:
         return self._lists(_expand(golds), _expand(answers))
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare lists of items. An answer without brackets is read as a tuple or set, whichever the gold is."""
+        """Compare lists of items. An answer without brackets is read as a tuple or set, like the gold answer."""
         if len(gold) == 1 and not is_braced(gold[0].value):
             sequence = structure.as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1 and not _is_half_open(gold[0].value):

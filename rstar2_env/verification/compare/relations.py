@@ -123,7 +123,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """A union of intervals and points, and its variable if a condition such as ``x > 1`` defines it."""
+    """A union of intervals and points; ``variable`` is set if a condition such as ``x > 1`` defines the union."""
 
     pieces: tuple[Piece, ...]
     variable: str | None = None
@@ -250,7 +250,7 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
 
 
 def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
-    """Read conditions joined by "or", "and" or commas (``joint``); commas mean "or" if "and" gives the empty set."""
+    """Read conditions that ``joint`` joins; with commas, "and" is tried first, and "or" if the set is then empty."""
     parts: list[RealSet] = []
     for item in items:
         if isinstance(items[0], Relation) and items[0].ops == ("!=",) and isinstance(item, Num | Apply):

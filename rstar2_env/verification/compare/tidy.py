@@ -179,5 +179,5 @@ def _has_sum(node: Node) -> bool:
 
 
 def cost(found: Counter[str]) -> int:
-    """Return the cost of a shape: its size plus the number of terms that were not collected."""
+    """Return the cost of an expression: the sum of the counts in its ``shape``, except "term", "nested" and "under"."""
     return sum(count for name, count in found.items() if name not in ("term", "nested", "under"))
