@@ -150,7 +150,7 @@ class RewardScorer:
 
 
 def unscore(episode: Episode) -> None:
-    """Restore the environment's own reward and components of a scored episode, so that it can be scored again."""
+    """Restore a scored episode's reward and reward components from the environment, so that it can be scored again."""
     episode.reward = sum(turn.reward for turn in episode.steps)
     own = {name: value for name, value in episode.rewards.items() if name.startswith(_OWN)}
     episode.rewards = {name.removeprefix(_OWN): value for name, value in own.items()}

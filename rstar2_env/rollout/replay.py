@@ -54,7 +54,7 @@ class Replay:
 
     @property
     def over(self) -> bool:
-        """Whether all shared turns were returned."""
+        """Whether all turns that are shared with the parent episode were returned."""
         return self._turn >= self._shared + (self._prefix >= 0)
 
     def next_turn(self) -> Turn:

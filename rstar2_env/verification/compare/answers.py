@@ -349,7 +349,7 @@ def _elements(items: list[Item]) -> list[Item]:
 
 
 def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
-    """Whether gold and answer have the same brackets; always true if they cannot be intervals such as ``(1, 2]``."""
+    """Whether gold and answer have the same brackets; always true unless they may be intervals such as ``(1, 2]``."""
     if len(gold.items) != 2 or isinstance(gold.items[0], BracketGroup) or "<" in (gold.open, answer.open):
         return True
     return gold.open == answer.open and gold.close == answer.close

@@ -143,7 +143,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """Return the kinds of work in an answer, and those with which an equal answer can be written (``_SAYS``)."""
+    """Return the kinds of operations in an answer, and other kinds that can state the same value (``_SAYS``)."""
     found = {_kind(part) for part in walk(node) if isinstance(part, Apply | Big) and not is_literal(part)}
     if found & {"trigonometry", "power"} and _is_imaginary(node):
         found |= {"trigonometry", "power"}

@@ -85,7 +85,7 @@ def _solved_for(gold: Relation, name: str, value: Node) -> bool:
 
 
 def linear_steps(node: Node, name: str) -> list[Node] | None:
-    """Return an expression with 0, 1 and 2 in place of a variable; ``None`` if it is not linear in the variable."""
+    """Return an expression three times, for 0, 1 and 2 in place of a variable; ``None`` if it is not linear in it."""
     at = [replace_symbols(node, {name: Num(Fraction(point))}) for point in range(3)]
     bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
     return at if same_expression(bend, ZERO, Rules()) is True else None

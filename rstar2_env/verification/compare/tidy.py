@@ -16,7 +16,7 @@ _Monomial = tuple[tuple[str, Fraction], ...]
 _Sum = dict[_Monomial, Fraction]
 
 MAX_POWER = 1000
-"""Largest exponent of a number that the normal form computes."""
+"""Largest exponent for which a power of a number is computed in the normal form."""
 
 
 def tidy(node: Node) -> str:

@@ -390,7 +390,7 @@ class Factors(Cursor, ABC):
         return Sym(name if accent in names.PLAIN_ACCENTS else f"{accent} {name}")
 
     def _min_max(self, name: str) -> Node:
-        """Read the largest or smallest of some values; without a bracket, ``max`` and ``min`` are words."""
+        """Read a maximum or minimum such as ``max(a, b)``; without a bracket, ``max`` and ``min`` are words."""
         if self.is_next("open", "(", "\\{", "{"):
             node = self.atom()
             return Apply(name, node.items if isinstance(node, BracketGroup) else (node,))
