@@ -38,7 +38,7 @@ class LinearLength(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"group", "tokens"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return a number between minus the sum of the weights and 0.
+        """Return a penalty from -(``output`` + ``input`` + ``turns``) to 0.
 
         Raises:
             ConfigurationError: The episode has no token ids, and ``output`` or ``input`` is above 0.

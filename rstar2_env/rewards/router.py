@@ -88,7 +88,7 @@ class Router(CheckedOptions):
         return component.found(episode, ctx)
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """Pass each component the groups of its source; with ``by="problem"``, all groups. See ``Learns``."""
+        """Pass the groups of each source to its component; with ``by="problem"``, every component gets all groups."""
         for source, learner in self._learners().items():
             learner.observe([one for one in outcomes if self.by == "problem" or one.task == source])
 

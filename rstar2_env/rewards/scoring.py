@@ -123,9 +123,9 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the sum of the ``return`` components in ``paid``, divided by the environment's return.
+        """Return the factor by which the components ``return`` scale the environment's return: their sum divided by it.
 
-        If the environment's return is 0, return the sum of these components' weights instead.
+        If the environment's return is 0, return the sum of the components' weights instead.
         """
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
@@ -150,7 +150,7 @@ class RewardScorer:
 
 
 def unscore(episode: Episode) -> None:
-    """Restore the environment's own reward and components of a scored episode, so that it can be scored again."""
+    """Restore a scored episode's reward and reward components from the environment, so that it can be scored again."""
     episode.reward = sum(turn.reward for turn in episode.steps)
     own = {name: value for name, value in episode.rewards.items() if name.startswith(_OWN)}
     episode.rewards = {name.removeprefix(_OWN): value for name, value in own.items()}

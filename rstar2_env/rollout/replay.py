@@ -54,11 +54,11 @@ class Replay:
 
     @property
     def over(self) -> bool:
-        """Whether all shared turns were returned."""
+        """Whether all turns that are shared with the parent episode were returned."""
         return self._turn >= self._shared + (self._prefix >= 0)
 
     def next_turn(self) -> Turn:
-        """Return the turn of the other episode that is replayed next, completely or in part."""
+        """Return the turn of the parent episode that is replayed next, completely or in part."""
         return self._parent.steps[self._turn]
 
     def next_given(self) -> tuple[int, bool]:

@@ -21,8 +21,8 @@ _OPEN, _CLOSE = "\ue000", '"<\\\ue001'
 a template changes if it quotes the text."""
 
 _MARGIN = "\t\v\t"
-"""White space around a placeholder, in a combination that no template writes: if it is missing in the result, the
-template stripped the text."""
+"""White space around a placeholder, in a combination that no template writes: if it is missing in the rendered
+conversation, the template stripped the text."""
 
 _MARK = re.compile(f"({_MARGIN})?{_OPEN}(\\w+){re.escape(_CLOSE)}({_MARGIN})?")
 

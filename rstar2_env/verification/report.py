@@ -20,7 +20,7 @@ from rstar2_env.verification.verdict import Reason, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One line of the file: an answer, and its gold answer.
+    """One line of a file of answers to grade: an answer, and its gold answer.
 
     Attributes:
         id: The ``id`` of the line, or "line N".
@@ -93,7 +93,7 @@ _FIELDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "expected": ("true or false", (bool, NoneType)),
     "categories": ("a list of strings", (str, list, NoneType)),
 }
-"""For each field of a line: a description of its types, for error messages, and the types."""
+"""For each field in a line of the answers file: a description of its types, for error messages, and the types."""
 
 
 def _read_pair(line: str, path: Path, number: int) -> Pair:
@@ -166,7 +166,7 @@ def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
         ``false_negatives`` of the labelled pairs; ``by_category``, for each category the number ``n``, the accuracy and
         the false verdicts of its labelled pairs; ``wrong``, the ids of the pairs whose verdict differs from
         ``expected``; and ``p50_ms``, ``p99_ms`` and ``max_ms``, percentiles and maximum of the time for one pair. A
-        share of no pairs is ``None``.
+        share whose denominator is 0 is ``None``.
     """
     labelled = [item for item in graded if item.pair.expected is not None]
     positives = [item for item in labelled if item.pair.expected]

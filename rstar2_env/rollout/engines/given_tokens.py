@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 _MOST_LOGITS = 1024
-"""Maximum number of positions whose logits are held at once over several rows; a single row may have more."""
+"""Maximum number of positions, over all rows together, whose logits are held at once; a single row may have more."""
 _PART = 256
 """Number of positions whose logits are normalized at once, in float32."""
 

@@ -44,7 +44,7 @@ COLUMNS = 16
 """The number of columns (token positions per slot) is rounded up to a multiple of this number."""
 
 SPARE_COLUMNS = 32
-"""Additional columns of a new slot after its prompt, so that the buffers do not grow at the first generated tokens."""
+"""Additional token positions of a new slot after its prompt, so that the first generated tokens grow no buffers."""
 
 
 @dataclass(eq=False)
@@ -295,7 +295,7 @@ class PackedBatch(RunningBatch):
         self.live.append(request)
 
     def _follow(self, followers: Sequence[Request]) -> None:
-        """Copy the cache of each ``Request.leader`` to its followers, requests that wait for these keys and values."""
+        """Copy to each follower, a request that waits for them, the keys and values of its ``Request.leader``."""
         for leader in {id(request.leader): request.leader for request in followers}.values():
             assert leader is not None  # a follower has a leader
             own = [request for request in followers if request.leader is leader]
@@ -375,7 +375,7 @@ class PackedBatch(RunningBatch):
 
     @property
     def _needed(self) -> int:
-        """Number of columns that the running requests need."""
+        """Number of columns (token positions per slot) that the longest running request needs, rounded up."""
         return _rounded(max(map(len, self.live), default=0))
 
     def _reset(self) -> None:

@@ -205,8 +205,8 @@ class VllmServerEngine:
         Args:
             version: Reported by every generation sent from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied weights under each of their names; each is valid until the next item. For the transport
-                ``adapter``, an ``Adapter``.
+                with tied weights under each of their names. A tensor of an iterable may become invalid when the next
+                one is requested. For the transport ``adapter``, an ``Adapter``.
 
         Raises:
             ConfigurationError: The transport lacks an option, or cannot send these weights.

@@ -153,7 +153,7 @@ class Admission:
             heapq.heapify(self._queue)
 
     def move(self, stay: Stay) -> None:
-        """Remove an episode from its engine, and queue it for another engine, ahead of all later requests."""
+        """Remove an episode from its engine, and queue it for another one, ahead of episodes that were added later."""
         if stay.engine is not None:
             stay.avoid.add(stay.engine)
         self.leave(stay, ended=False)

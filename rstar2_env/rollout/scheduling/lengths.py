@@ -63,17 +63,17 @@ class Lengths:
         self._inside[0] += 1
 
     def grow(self, before: int, now: int) -> bool:
-        """Record that an episode grew from bucket ``before`` to bucket ``now``; return whether the tables changed."""
+        """Record that an episode grew from bucket ``before`` to bucket ``now``; return whether tables were updated."""
         self._inside[before] -= 1
         self._inside[now] += 1
         self._passed[before:now] += 1
         return self._changed(now - before)
 
     def end(self, at: int, *, seen: bool) -> bool:
-        """Record that an episode ended in bucket ``at``, normally (``seen``) or because it was aborted.
+        """Record that an episode ended in length bucket ``at``, normally (``seen``) or because it was aborted.
 
         Returns:
-            Whether the tables changed.
+            Whether the tables that forecast lengths were updated.
         """
         self._inside[at] -= 1
         if not seen:

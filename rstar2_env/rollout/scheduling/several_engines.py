@@ -193,7 +193,7 @@ class Scheduler:
                 closing.callback(engine.close)
 
     def _admit(self) -> None:
-        """Notify the episodes that got a place; called with the lock held."""
+        """Assign waiting episodes to engines, and notify these episodes; called with the lock held."""
         for stay in self._admission.admit():
             assert stay.engine is not None
             self._episodes[stay.engine] += 1
@@ -240,7 +240,7 @@ class Scheduler:
             return place
 
     def _answered(self, engine: int, failed: dict[int, Exception]) -> None:
-        """Record that ``engine`` answered a request, and that the engines in ``failed`` did not (one strike each)."""
+        """Record that ``engine`` answered a request, and count a failure of each engine in ``failed``."""
         if not failed:
             self._strikes[engine] = 0
             return
@@ -263,7 +263,7 @@ class Scheduler:
 
 
 class _Seat:
-    """Generates the turns of one episode on one engine, and moves to another engine if that engine fails."""
+    """Generates the turns of one episode on one engine; if that engine fails, the episode moves to another one."""
 
     def __init__(self, scheduler: Scheduler, stay: Stay) -> None:
         self._scheduler, self._stay = scheduler, stay

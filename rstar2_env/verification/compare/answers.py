@@ -90,7 +90,7 @@ class Comparer:
         return self._lists(_expand(golds), _expand(answers))
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare lists of items. An answer without brackets is read as a tuple or set, whichever the gold is."""
+        """Compare lists of items. An answer without brackets is read as a tuple or set, like the gold answer."""
         if len(gold) == 1 and not is_braced(gold[0].value):
             sequence = structure.as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1 and not _is_half_open(gold[0].value):
@@ -349,7 +349,7 @@ def _elements(items: list[Item]) -> list[Item]:
 
 
 def _brackets_agree(gold: BracketGroup, answer: BracketGroup) -> bool:
-    """Whether gold and answer have the same brackets; always true if they cannot be intervals such as ``(1, 2]``."""
+    """Whether gold and answer have the same brackets; always true unless they may be intervals such as ``(1, 2]``."""
     if len(gold.items) != 2 or isinstance(gold.items[0], BracketGroup) or "<" in (gold.open, answer.open):
         return True
     return gold.open == answer.open and gold.close == answer.close

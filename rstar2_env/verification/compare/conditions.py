@@ -118,7 +118,7 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
 
 
 def _restricts(remark: str, exact: frozenset[str]) -> bool:
-    """Whether a remark's conditions can be read, and one of them must not be omitted (see ``_is_thin``)."""
+    """Whether a remark states conditions that can be parsed, and at least one must not be omitted (``_is_thin``)."""
     conditions = relations_of(remark)
     return conditions is not None and not all(_is_thin(part, exact) for part in conditions)
 

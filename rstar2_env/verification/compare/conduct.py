@@ -73,7 +73,8 @@ _CLASSES = {
     "root": "root",
     "exp": "power",
 }
-"""Kind of work of each operation; an answer may replace an operation of the gold answer by one of the same kind."""
+"""The kind of each operation, such as "trigonometry" for ``sin``. If the gold answer leaves an operation uncomputed,
+the answer may leave any operation of the same kind uncomputed."""
 
 _FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
 """Kinds of work that an answer may leave uncomputed if the gold answer is irrational."""
@@ -142,7 +143,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """Return the kinds of work in an answer, and those with which an equal answer can be written (``_SAYS``)."""
+    """Return the kinds of operations in an answer, and other kinds that can state the same value (``_SAYS``)."""
     found = {_kind(part) for part in walk(node) if isinstance(part, Apply | Big) and not is_literal(part)}
     if found & {"trigonometry", "power"} and _is_imaginary(node):
         found |= {"trigonometry", "power"}
@@ -150,7 +151,7 @@ def _work(node: Node) -> set[str]:
 
 
 def _kind(part: Apply | Big) -> str:
-    """Return the kind of work of an operation; a power with a fractional exponent is a root."""
+    """Return the kind of an operation (see ``_CLASSES``); a power with a fractional exponent is a "root"."""
     if isinstance(part, Big):
         return part.kind
     if part.op == "pow" and whole(part.args[1]) is None and part.args[0] != Const("e"):
@@ -224,7 +225,7 @@ def _quotients(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _undivided(golds: Sequence[Node], answer: Node) -> bool:
-    """Whether a fraction of the answer is not in lowest terms and equals none of the gold answer's fractions."""
+    """Whether a fraction of the answer is not in lowest terms, and no fraction of the gold answer has its value."""
     stated = {Fraction(*terms) for gold in golds for terms in _quotients(gold)}
     return any(gcd(*terms) > 1 and Fraction(*terms) not in stated for terms in _quotients(answer))
 
@@ -312,7 +313,7 @@ def _rational(node: Node) -> bool:
 
 
 def _unsolved(gold: Node, answer: Node) -> bool:
-    """Whether the gold isolates a variable and the answer does not."""
+    """Whether the gold answer isolates a variable and the answer does not."""
     wanted = [item for item in items_of(without_condition(gold)) if isinstance(item.label, Sym)]
     given = [item.value for item in items_of(without_condition(answer))]
     if wanted and not any(symbols(item.value) for item in wanted):
@@ -344,7 +345,7 @@ _SAYS_BARS = re.compile(r"\babs(?:olute value|\s*\()")
 
 @lru_cache(maxsize=256)
 def formulas(question: str) -> tuple[Node, ...]:
-    """Return the formulas of a question, between dollar signs or in plain text, with their sides and items."""
+    """Return the formulas of a question (in math mode or plain text), and the sides or items of each formula."""
     texts = [next(part for part in match.groups() if part is not None) for match in _MATH.finditer(question)]
     texts += [match[0] for match in _PLAIN.finditer(_MATH.sub(" ; ", question)) if _BUSY.search(match[0])]
     found: dict[str, Node] = {}

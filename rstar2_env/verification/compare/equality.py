@@ -217,7 +217,7 @@ def _same_at(
 ) -> bool | None:
     """Return whether the values agree at one point; ``None`` if a value is too imprecise.
 
-    With ``check``, agreement of values that are not exact counts only at a precision of ``HIGH_BITS`` or more.
+    With ``check``, inexact values count as equal only at a precision of ``HIGH_BITS`` or more.
     """
     for prec in _precisions(gold, answer) or precisions:
         try:
@@ -268,7 +268,7 @@ def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
 
 
 _LARGE = 50
-"""Largest exponent in an expression that does not raise the precision of the comparison."""
+"""Largest constant exponent that does not raise the precision of the comparison."""
 
 MOST_BITS = 40_000
 """Highest precision of a comparison, in bits."""
@@ -313,7 +313,7 @@ def _sign(value: ball.Value) -> int | None:
 Point = dict[str, Fraction]
 
 ATTEMPTS = 16
-"""Number of points to try of each kind: signed, small, unit-interval, large and whole points."""
+"""Number of points in each list that ``signed_points``, ``other_points`` or ``whole_points`` produces."""
 
 _SCALES = tuple(map(Fraction, ("1", "1", "6", "6", "1/8", "1/8", "40", "40")))
 _KINKED = frozenset({"cases", "abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})
@@ -324,7 +324,7 @@ _STEPS = (Fraction(1, 7), Fraction(-1, 7))
 def chance_of(gold: Node, answer: Node) -> random.Random:
     """Return a random generator that is seeded by both trees.
 
-    Verdicts are therefore reproducible, and no answer can be fitted to the points.
+    So verdicts are reproducible, and an answer cannot be fitted to the points at which it is evaluated.
     """
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
 
@@ -339,7 +339,9 @@ def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point
 
 
 def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.Random) -> Iterator[Point]:
-    """Yield points on both sides of the constants in expressions with absolute values, roots and similar functions.
+    """Yield points on both sides of places where an absolute value, a root or a similar function may have a kink.
+
+    These places are plus and minus the constants in the two expressions.
 
     Args:
         gold: The gold expression.
@@ -362,7 +364,7 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Yield lists of small, unit-interval and large points, for expressions that may have a narrow domain."""
+    """Yield three lists of points, for narrow domains: with small values, values from 0 to 1, and large values."""
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 

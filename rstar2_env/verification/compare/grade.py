@@ -111,7 +111,7 @@ def grade(gold: str, answer: str, rules: Rules, *, kind: str = "auto") -> tuple[
 def _compare(
     gold_trees: tuple[Node, ...], answer_trees: tuple[Node, ...], rules: Rules
 ) -> tuple[bool | None, tuple[Node, Node]]:
-    """Compare every reading of the gold with every reading of the answer.
+    """Compare every reading of the gold answer with every reading of the answer.
 
     Returns:
         The result, and the equal pair of readings; if there is none, the first pair.
@@ -178,7 +178,7 @@ def _spelled(text: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    """Whether a text is one word. A word is not read as a product of variables: "tea" would equal "eat"."""
+    """Whether a text is one word. As a product of variables, the word "tea" would equal "eat"."""
     return _WORD.fullmatch(text.strip()) is not None
 
 

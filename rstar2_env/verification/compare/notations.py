@@ -54,7 +54,7 @@ def same_notation(gold: str, answer: str) -> bool | None:
 
 
 def _comparison(text: str) -> tuple[str, str] | None:
-    """Return the greater and the smaller name of a comparison, with "" for a missing name; ``None`` for other texts."""
+    """Return the names of the greater and smaller thing in a comparison, "" if missing; ``None`` for other texts."""
     plain = text.replace("\\gt", ">").replace("\\lt", "<").lower().strip(" .$")
     match = _COMPARED.fullmatch(" ".join(_DRESS.sub(" ", plain).split()))
     if match is None or (match["sign"] and not _WORD.search(match[0])):

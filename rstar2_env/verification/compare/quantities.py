@@ -125,8 +125,8 @@ def _unit(text: str, rules: Rules) -> units.Unit | None:
 def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | None, same: Same) -> bool | None:
     """Compare a gold value with an answer if at least one of them is a percentage.
 
-    25 % does not equal 25 (``Rules.percent`` is the only exception). A gold of 25 % equals 0.25; a gold decimal must
-    equal the percentage exactly.
+    25 % does not equal 25 (``Rules.percent`` is the only exception). A gold answer of 25 % equals 0.25; a gold decimal
+    must equal the percentage exactly.
     """
     if unit == other_unit:
         return same(value, other)

@@ -85,7 +85,7 @@ def _solved_for(gold: Relation, name: str, value: Node) -> bool:
 
 
 def linear_steps(node: Node, name: str) -> list[Node] | None:
-    """Return an expression with 0, 1 and 2 in place of a variable; ``None`` if it is not linear in the variable."""
+    """Return an expression three times, for 0, 1 and 2 in place of a variable; ``None`` if it is not linear in it."""
     at = [replace_symbols(node, {name: Num(Fraction(point))}) for point in range(3)]
     bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
     return at if same_expression(bend, ZERO, Rules()) is True else None
@@ -123,7 +123,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """A union of intervals and points, and its variable if a condition such as ``x > 1`` defines it."""
+    """A union of intervals and points; ``variable`` is set if a condition such as ``x > 1`` defines the union."""
 
     pieces: tuple[Piece, ...]
     variable: str | None = None
@@ -250,7 +250,7 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
 
 
 def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
-    """Read conditions joined by "or", "and" or commas (``joint``); commas mean "or" if "and" gives the empty set."""
+    """Read conditions that ``joint`` joins; with commas, "and" is tried first, and "or" if the set is then empty."""
     parts: list[RealSet] = []
     for item in items:
         if isinstance(items[0], Relation) and items[0].ops == ("!=",) and isinstance(item, Num | Apply):

@@ -161,5 +161,5 @@ def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
 
 
 def _delimited(text: str) -> str:
-    """Return a bare formula between dollars, as math-verify expects it; a text with delimiters or a box unchanged."""
+    """Put a bare formula between dollars for math-verify; return a text with delimiters or a box unchanged."""
     return text if any(mark in text for mark in ("$", "\\(", "\\[", "\\boxed", "\\fbox")) else f"${text}$"

@@ -16,7 +16,7 @@ _Monomial = tuple[tuple[str, Fraction], ...]
 _Sum = dict[_Monomial, Fraction]
 
 MAX_POWER = 1000
-"""Largest exponent of a number that the normal form computes."""
+"""Largest exponent for which a power of a number is computed in the normal form."""
 
 
 def tidy(node: Node) -> str:
@@ -179,5 +179,5 @@ def _has_sum(node: Node) -> bool:
 
 
 def cost(found: Counter[str]) -> int:
-    """Return the cost of a shape: its size plus the number of terms that were not collected."""
+    """Return the cost of an expression: the sum of the counts in its ``shape``, except "term", "nested" and "under"."""
     return sum(count for name, count in found.items() if name not in ("term", "nested", "under"))

@@ -128,7 +128,7 @@ def _letters(label: str) -> frozenset[str]:
 
 
 def _labels(answer: Node) -> Iterator[str]:
-    """Yield the words before the last side of each relation, and words that its sides spell: ``no`` for n * o."""
+    """Yield the words in all sides but the last of each relation, and words that a side spells: ``no`` for n * o."""
     for part in walk(answer):
         if isinstance(part, Relation):
             for inner in (inner for side in part.sides[:-1] for inner in walk(side)):
@@ -144,7 +144,7 @@ def _spelled(node: Node) -> str:
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
-    """Whether a sign such as ``'`` (feet) is a unit: the gold has a unit like it, or a known word names the unit."""
+    """Whether a sign such as ``'`` (feet) is a unit: a gold unit has its dimension, or a known word names the unit."""
     unit = read_unit(sign)
     golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):
@@ -159,8 +159,8 @@ _CHANGES = frozenset({"change", "changes", "changed", "difference", "differ"})
 def without_changes(node: Node, question: str | None) -> Node:
     """Replace each statement of a change in an answer, such as "sales fell by 8%", by the signed value of the change.
 
-    If the question does not ask for a change, or names two directions, the statement loses its value. A ratio with a
-    label is turned to the order in which the question asks for it.
+    If the question does not ask for a change, or names two directions, only the words of the statement remain, without
+    a value. The terms of a ratio with a label ("girls to boys") are put in the order for which the question asks.
 
     Args:
         node: The tree of an answer.

@@ -153,7 +153,7 @@ def scale_after(text: str, content: str, end: int) -> str:
 
 
 def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
-    """Return the answer of the latest turn that has a box; ``None`` if no turn has a box or that box is negated.
+    """Return the answer of the latest turn that has a box; ``None`` if no turn has one, or if the box is negated.
 
     Args:
         newest_first: The turns, the last one first; turns before the one with a box are not read.

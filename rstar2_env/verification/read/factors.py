@@ -64,9 +64,9 @@ class Factors(Cursor, ABC):
         """Read a chain of relations, such as ``a < b = c``; implemented by ``parser.Reader``."""
 
     def group(self, closers: tuple[str, ...]) -> tuple[Node, str]:
-        """Read the items of a bracket and the closing bracket.
+        """Read the items of an opened bracket, and then the closing bracket.
 
-        Bars, rows and integrals that began before the bracket cannot end inside it.
+        Bars, matrix rows and integrals that began before the bracket cannot end inside it.
         """
         saved = self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral
         self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = 0, 0, False, False, False
@@ -179,7 +179,7 @@ class Factors(Cursor, ABC):
         return self.postfix(self.atom())
 
     def postfix(self, node: Node) -> Node:
-        """Read the powers, subscripts, factorials and marks that follow an atom."""
+        """Read powers, subscripts, factorials, primes, degree and percent signs, and currencies after an atom."""
         while True:
             if self.take("op", "^"):
                 node = self.power(node)
@@ -390,7 +390,7 @@ class Factors(Cursor, ABC):
         return Sym(name if accent in names.PLAIN_ACCENTS else f"{accent} {name}")
 
     def _min_max(self, name: str) -> Node:
-        """Read the largest or smallest of some values; without a bracket, ``max`` and ``min`` are words."""
+        """Read a maximum or minimum such as ``max(a, b)``; without a bracket, ``max`` and ``min`` are words."""
         if self.is_next("open", "(", "\\{", "{"):
             node = self.atom()
             return Apply(name, node.items if isinstance(node, BracketGroup) else (node,))

@@ -293,7 +293,7 @@ _STARTS = names.word_set("num let const fn open cmd big accent minmax money begi
 
 
 class Cursor:
-    """A position in a sequence of tokens, with the bars, rows and integrals that are open there.
+    """A position in a sequence of tokens, with the bars, matrix rows and integrals that are open there.
 
     Args:
         tokens: The lexer's tokens.

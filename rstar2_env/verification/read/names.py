@@ -31,7 +31,7 @@ CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo
 """Constants that are often written without a backslash."""
 
 _ROWS = [line.split("\t") for line in table("symbols.txt")]
-"""Rows of ``symbols.txt``: kind and text of a token, and its spellings."""
+"""Rows of ``symbols.txt``, each with the kind, the text and the spellings of a token."""
 
 COMMANDS = {spellings.split(" ")[0][1:]: (kind, text) for kind, text, spellings in _ROWS if kind}
 """Maps a LaTeX command to the kind and the text of its token. Any other command is a variable of that name."""
@@ -75,7 +75,7 @@ WORDS = LISTS["short words"]
 PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents"})
 
 JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "または": "or", "и": "and", "или": "or"}
-"""Words of languages in other scripts that join two answers, as "and" does."""
+"""Chinese, Japanese and Cyrillic words that join two answers, and the English word for each."""
 
 VERBS = word_set("is are equals equal was be gives yields makes totals costs weighs measures")
 """Words between a label and its value, as in "the area is 5"."""

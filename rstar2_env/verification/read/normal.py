@@ -1,8 +1,8 @@
-"""Converts equivalent notations to one: words for numbers and sets, degrees, letters as units, functions by cases.
+"""Converts equivalent notations to one: number words, names of sets, degrees, unit letters, functions by cases.
 
 A function by cases, such as LaTeX ``cases`` and "n if n is odd, n/2 otherwise", becomes ``cases(value, condition,
 value, condition, …)``. Each condition is a relation, several relations joined by "and" or "or", or the word ``else``.
-A layout without conditions is a list: a system of equations.
+A layout without conditions, such as a system of equations, becomes a list.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class Reader(Factors):
         return Relation(tuple(ops), tuple(sides)) if ops else sides[0]
 
     def _label(self, said: str) -> Words:
-        """Read the rest of the label of a value, which ends in a verb: "the value of k is", "sales fell by"."""
+        """Read the rest of a label that ends in a verb, before a value: "the value of k is", "sales fell by"."""
         named = self.is_next("open") and names.STRUCTURES.issuperset(said.lower().split())  # as in "the point (3, -2)"
         if change_said(change := f"{said.removesuffix(' by')} by"):
             said, named = change, True
@@ -221,7 +221,7 @@ class Reader(Factors):
         return Words(label)
 
     def _counted(self, word: str) -> Node | None:
-        """Read the number after a word for the counted objects ("dola 18"), if only a unit follows the number."""
+        """Read the number after a word for the counted objects (Swahili "dola 18"), if at most a unit follows it."""
         if self.peek().kind not in ("num", "money") or " " in word:
             return None
         start, value = self.at, self.ratio()

@@ -38,7 +38,7 @@ _OUTWARD = re.compile(r"([\[\]])\s*([^\[\]]+?)\s*[,;]\s*([^\[\]]+?)\s*([\[\]])")
 _PADDED = re.compile(
     r"(?<![\d.,])0\d+\s*/\s*\d|\d\s*/\s*0\d+(?![\d.])|\\frac\s*\{\s*-?0\d|\\frac\s*\{[^{}]*\}\s*\{\s*-?0\d"
 )
-"""Pattern of a fraction with a leading zero: dates, codes and times have such numbers, fractions never."""
+"""Pattern of a quotient with a leading zero, such as "03/04": a date, code or time, never a fraction."""
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")

@@ -91,7 +91,7 @@ def may_precede(word: str) -> bool:
 
 
 def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, noun: bool = False) -> str | None:
-    """Return the first unknown word of a label: neither a name of a quantity, nor in the gold answer or the question.
+    """Return a label's first unknown word, which neither names a quantity nor is in the gold answer or the question.
 
     Args:
         text: The label.

@@ -197,7 +197,7 @@ COMPLEX: dict[str, Callable[[acb], Any]] = {
     **{"exp": acb.exp, "sin": acb.sin, "cos": acb.cos, "tan": acb.tan},
     **{"ln": complex_log, "log": complex_log, "arg": acb.arg},
 }
-"""Functions of one complex value, by the name that the tree uses."""
+"""Functions of one complex value, by name in expression trees."""
 
 
 def certain_sign(value: Real) -> int:
@@ -283,7 +283,7 @@ REAL: dict[str, Callable[[Real], Real]] = {
     "sgn": lambda x: Fraction(certain_sign(x)),
     "arg": _argument,
 }
-"""Functions of one real value, by the name that the tree uses. Each raises ``UndefinedError`` outside its domain."""
+"""Functions of one real value, by name in expression trees. Each raises ``UndefinedError`` outside its domain."""
 
 
 def combined(operation: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:

@@ -2,9 +2,11 @@
 
 Workers start when there is work for them, at most one for each processor, and end with the user's program. Each worker
 has its own thread, which starts it, sends it requests and replaces it; callers in any thread or event loop only wait
-for a future. A request that takes longer than ``QUICK_S`` moves to a second queue, which has half as many additional
-workers; a request that was slow before starts in the second queue. So a hostile text delays other texts by at most
-``QUICK_S``. A forked child starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
+for a future. A request that takes longer than ``QUICK_S`` moves to a second queue, and a request that was slow
+before starts there. The second queue has its own workers, half as many as the first. So a hostile text delays other
+texts by at most ``QUICK_S``.
+
+A forked child starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
 """
 
 from __future__ import annotations
@@ -182,7 +184,7 @@ class WorkerPool:
         self._drop(process)
 
     def _remember(self, job: _Job) -> None:
-        """Note that a request is slow, so that the same request starts in the second queue the next time."""
+        """Record that a request is slow, so that it starts in the queue for slow requests the next time."""
         with self._lock:
             self._known[_digest(job.request)] = None
             if len(self._known) > MAX_KNOWN:

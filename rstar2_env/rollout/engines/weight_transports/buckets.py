@@ -41,12 +41,12 @@ def buckets(
     A tensor that is larger than a bucket gets its own bucket, without a copy if possible.
 
     Args:
-        weights: Names and tensors; each is valid until the next item.
+        weights: Names and tensors; a tensor may become invalid when the next one is requested.
         most_bytes: Maximum size of a bucket in bytes, except for a larger tensor.
         device: Device of the buffer; ``None`` means the device of the first tensor.
 
     Yields:
-        The buckets, in order; each is valid until the next item.
+        The buckets, in order; a bucket becomes invalid when the next one is requested.
     """
     buffer: Tensor | None = None
     bucket, used = None, 0
@@ -81,7 +81,7 @@ def writing(
     """Yield weights unchanged, and also write them to a folder as safetensors files.
 
     Args:
-        weights: Names and tensors; each is valid until the next item.
+        weights: Names and tensors; a tensor may become invalid when the next one is requested.
         folder: Folder of the files; created if it does not exist.
         bucket_bytes: Maximum number of bytes in a file, except for a larger tensor.
 

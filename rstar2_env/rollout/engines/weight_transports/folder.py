@@ -118,7 +118,7 @@ class FolderTransport(Transport):
         super().close()
 
     def _copy(self, newest: Path, servers: EngineServers) -> None:
-        """Make one server of each machine copy the newest weights; if it is lost, ask another server there."""
+        """Make one server of each machine copy the newest weights; if it is lost, ask another one of the machine."""
         self._copies = {}
         if self._setting.relay is None:
             return

@@ -122,7 +122,7 @@ class GroupTransport(Transport):
         raise ServiceError("This server has older weights, and receives new ones at the next weight sync.")
 
     def close(self) -> None:
-        """Leave the process group, and remove the weights in the folder."""
+        """Leave the process group, and remove the weights that were stored for restarting servers."""
         self._leave()
         super().close()
 
