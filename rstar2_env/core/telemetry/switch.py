@@ -257,7 +257,7 @@ def _quietly(work: Callable[[], Any]) -> None:
 
 
 class _FirstFailure(logging.Handler):
-    """Passes on only the first log message about sending, so that a dead collector does not fill the terminal.
+    """Passes on only the first log message about a failure to send, so that a dead collector floods no terminal.
 
     Attributes:
         sending: Whether the providers are open; messages before they open are about the environment variables.
@@ -272,7 +272,7 @@ class _FirstFailure(logging.Handler):
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log every message about an environment variable, but only the first message about sending."""
+        """Log every message about an environment variable, but only the first message about a failure to send."""
         if not self.sending:
             _LOG.warning("OpenTelemetry could not use an environment variable: %s", record.getMessage())
         elif not self.said:
