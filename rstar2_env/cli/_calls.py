@@ -28,7 +28,7 @@ FORM_EXAMPLES = {
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",
 }
-"""Example command line of each command that flags select (see ``FORMS``), keyed by the command's module."""
+"""Example command line for each command in ``FORMS``, keyed by the command's module."""
 
 RENAMED: dict[str, tuple[str, str]] = {
     **{kind: (f"list {kind}", "list") for kind in ("trainers", "parts", "agents", "envs", "wrappers")},

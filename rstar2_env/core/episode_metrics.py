@@ -28,7 +28,7 @@ _WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Definition of one figure of episodes: a quotient of two counts, and its display.
+    """Definition of one figure (metric) of episodes: a quotient of two counts, and its display.
 
     Attributes:
         numerator: Name of a count, one of ``COUNTS``.
@@ -50,7 +50,7 @@ class Figure:
 
     @property
     def percent(self) -> bool:
-        """Whether the figure is shown in percent."""
+        """Whether the metric is shown in percent."""
         return self.unit == "share"
 
 

@@ -45,8 +45,8 @@ HIGHEST_LIMITS: Mapping[str, Any] = MappingProxyType(
         "file_mb": 1024,
     }
 )
-"""Highest values of resource limits (``sandbox.Limits``) that data may set, and that by default clients of a sandbox
-server may set."""
+"""Highest values of resource limits (``sandbox.Limits``) that data from a file may set. By default, clients of a
+sandbox server may not set higher values either."""
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
 _ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
 _SERVER = re.compile(r"""(?<![\w.-])mcp:\S""")
@@ -407,7 +407,7 @@ def _kind(place: str, value: Any) -> str | None:
 
 
 def _limit(name: str, value: Any) -> str | None:
-    """Describe a resource limit above the highest value that data may set; ``None`` if the value is not above it."""
+    """Describe a resource limit above the highest value that data from a file may set; ``None`` for other values."""
     most = HIGHEST_LIMITS.get(name)
     if most is None:
         return None

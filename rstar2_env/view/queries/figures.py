@@ -19,7 +19,7 @@ _SHOWN = {
     "success": "pass_rate",
     **{name: name for name in ("reward", "tool_error_share", "tool_error_share_correct", "tokens", "turns")},
 }
-"""The metrics that are returned for a split: for each name in the response, the name in ``FIGURES``."""
+"""Names of the metrics that ``figures_of`` returns, each with the metric's name in ``FIGURES``."""
 _COLUMNS = {
     "episodes": "1",
     "tokened": "tokens > 0",
