@@ -16,8 +16,8 @@ FORMS: dict[str, dict[tuple[str, ...], str]] = {
     "validate": {("--tokens",): "check_tokens"},
     "verify": {("--run", "--episode"): "replay", ("--run",): "reverify"},
 }
-"""Forms of each subcommand that has several: the flags that select a form, and the form's module. The values of the
-flags become the first arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
+"""For each subcommand that has several forms (separate commands): the flags that select a form, and the form's module.
+The values of the flags become the first arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
 
 FORM_EXAMPLES = {
     "export_env": "rstar2 export --env rstar2/MathTool-v0 --to verifiers --out math-tool",
@@ -28,7 +28,7 @@ FORM_EXAMPLES = {
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",
 }
-"""Example command lines for the forms of subcommands (see ``FORMS``), keyed by the form's module."""
+"""Example command line for each command in ``FORMS``, keyed by the command's module."""
 
 RENAMED: dict[str, tuple[str, str]] = {
     **{kind: (f"list {kind}", "list") for kind in ("trainers", "parts", "agents", "envs", "wrappers")},
@@ -111,7 +111,7 @@ def read_call(arguments: Sequence[str]) -> TypedCall:
 
 
 def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] | None:
-    """Return the words with the values of the flags in front and the flags removed; ``None`` if a flag is missing."""
+    """Return the arguments with the flags' values in front and the flags removed; ``None`` if a flag is missing."""
     end = words.index("--") if "--" in words else len(words)
     own, values = list(words[:end]), []
     for flag in flags:
@@ -123,10 +123,10 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 
 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Return the words with the values of the flags as positional arguments, in the order of ``flags``.
+    """Return the arguments with the flags' values as positional arguments, in the order of ``flags``.
 
-    If a flag is missing, its value was typed without the flag, among the other words. The other words are therefore
-    inserted at the position of the first missing flag.
+    If a flag is missing, its value was typed without the flag, among the other arguments. These are therefore inserted
+    at the position of the first missing flag.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])

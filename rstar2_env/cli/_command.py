@@ -74,7 +74,7 @@ class _PlainSwitches:
 
 
 class CliGroup(_PlainSwitches, TyperGroup):
-    """The group of all subcommands; also accepts the flag forms and old names in ``rstar2_env.cli._calls``."""
+    """The group of all subcommands; it also accepts flags that select another command, and old names (``_calls``)."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; report a wrong argument in the same style as all other errors."""

@@ -100,7 +100,7 @@ _GROUPS = {"env": "envs", "problems": "problems", "loss": "losses"}
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """Files that were made but not yet written.
+    """Files of a new part, not written yet.
 
     Attributes:
         folder: The folder to which all files will be written.

@@ -131,9 +131,10 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return bytes of memory: how many this ``machine`` has, and ``play``, ``train`` and ``train_lora`` need.
+    """Return the memory of this ``machine``, and the memory that the model needs, in bytes.
 
-    The estimates are for float32. The result is {} if the architecture of the model is unknown.
+    The needs are ``play``, ``train``, and ``train_lora`` (training with LoRA), estimated for float32. The result is {}
+    if the architecture of the model is unknown.
     """
     from rstar2_env.core.errors import ConfigurationError
 

@@ -128,7 +128,7 @@ class Episode:
 
     @property
     def off_policy(self) -> bool:
-        """Whether the tokens were not sampled by the policy after ``prompt_ids``: ``source`` is expert or refined."""
+        """Whether the tokens are not samples of the policy given ``prompt_ids``: ``source`` is expert or refined."""
         return self.source in ("expert", "refined")
 
     @property
@@ -359,7 +359,7 @@ def _parent(value: Any) -> tuple[int, int]:
 
 
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
-"""For each key of a record whose field has a name other than the key: the name of the field."""
+"""Keys of a record whose ``Episode`` field has another name, each with the name of the field."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "group": read.number,
     "seed": read.or_none(read.number),
@@ -388,7 +388,8 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "usage": read.dict_of(read.decimal),
     "shown": read.text,
 }
-"""For each key that files of earlier versions lack, the function that reads its value; the field has a default."""
+"""For each key that files of earlier versions lack, the function that reads its value. Without the key, the episode's
+field has its default."""
 _ALL_READERS = {**_READERS, **_LATER}
 
 

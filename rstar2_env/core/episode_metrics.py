@@ -28,7 +28,7 @@ _WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Definition of one figure of episodes: a quotient of two counts, and its display.
+    """Definition of one figure (metric) of episodes: a quotient of two counts, and its display.
 
     Attributes:
         numerator: Name of a count, one of ``COUNTS``.
@@ -50,7 +50,7 @@ class Figure:
 
     @property
     def percent(self) -> bool:
-        """Whether the figure is shown in percent."""
+        """Whether the metric is shown in percent."""
         return self.unit == "share"
 
 
@@ -121,7 +121,7 @@ FIGURES: Mapping[str, Figure] = {
         "tokens", "tokened", "tokens an episode", "tokens", meaning="Mean number of tokens of the policy in an episode."
     ),
 }
-"""Every figure by name, in the order of a summary. Figures are computed only over episodes that are
+"""Every metric of episodes, by name, in the order of a summary. Metrics are computed only over episodes that are
 ``Episode.available``."""
 
 COUNTS: Mapping[str, Callable[[Episode], float]] = {
@@ -142,18 +142,18 @@ COUNTS: Mapping[str, Callable[[Episode], float]] = {
     "repeated": lambda episode: repetition(episode),
     "cut": lambda episode: float(episode.end in CUT_ENDS),
 }
-"""The counts by name: each function returns the count of one ``Episode.available`` episode."""
+"""The function of each count, by the count's name; it returns the count of one ``Episode.available`` episode."""
 
 STEP_FIGURES = tuple(name for name, figure in FIGURES.items() if figure.each_step)
-"""Names of the figures that training logs at every step."""
+"""Names of the metrics in ``FIGURES`` that training logs at every step."""
 
 
 def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> dict[str, tuple[float, float]]:
-    """Return the numerator and the denominator of each figure, added up over episodes.
+    """Return the numerator and the denominator of each metric in ``FIGURES``, added up over episodes.
 
     Args:
         episodes: The episodes; episodes that are not ``available`` are left out.
-        names: Names of the figures to compute.
+        names: Names of the metrics to compute.
     """
     pairs = {name: (FIGURES[name].numerator, FIGURES[name].denominator) for name in names}
     totals = dict.fromkeys((count for pair in pairs.values() for count in pair), 0.0)

@@ -26,7 +26,7 @@ _OPERATORS = {
     "rvert": "|",
 }
 _WITHOUT_TEXT = frozenset({"left", "right", "operatorname", "mathrm", "text"})
-"""Commands that change only the look of the following text."""
+"""LaTeX commands that change only the look of the following text."""
 _ONE = re.compile(r"[\w.']+|\|[^|]*\||\w*\([^()]*\)")
 """Matches a text that needs no parentheses as a denominator, an index or an exponent."""
 _GROUP = re.compile(r"\([^()]*\)")
@@ -38,7 +38,7 @@ def with_plain_formulas(text: str) -> str:
 
 
 def plain(formula: str) -> str:
-    """Return a formula of LaTeX as plain text in one line.
+    """Return a LaTeX formula as plain text in one line.
 
     Args:
         formula: The formula without dollar signs.
@@ -47,7 +47,7 @@ def plain(formula: str) -> str:
 
 
 def _whole(tokens: Iterator[str], until: str) -> str:
-    """Return the text of the tokens up to a closing token, which is consumed."""
+    """Return the plain text of LaTeX tokens up to the closing token ``until``, which is consumed."""
     found = ""
     for token in tokens:
         if token == until:
@@ -57,7 +57,7 @@ def _whole(tokens: Iterator[str], until: str) -> str:
 
 
 def _read(token: str, tokens: Iterator[str]) -> str:
-    """Return the text of a token, and of the tokens that it applies to."""
+    """Return the plain text of a LaTeX token and of its arguments, which are consumed."""
     if token == "{":
         return _whole(tokens, until="}")
     if token in "_^":

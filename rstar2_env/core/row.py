@@ -61,7 +61,7 @@ class Row:
 
     @property
     def group(self) -> int:
-        """Number of the group that the row belongs to; each copy of a group has a number of its own."""
+        """Number of the row's group; a group and each of its copies have different numbers."""
         return self.episode.group + (self.copy << 32)
 
     @property

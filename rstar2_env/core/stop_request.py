@@ -23,7 +23,7 @@ class Stop:
     """Lets threads request a stop; calling the object returns whether a stop was requested.
 
     Attributes:
-        at_once: Whether work in flight is abandoned as well.
+        at_once: Whether the requested stop also abandons work in flight.
     """
 
     def __init__(self) -> None:

@@ -45,8 +45,8 @@ HIGHEST_LIMITS: Mapping[str, Any] = MappingProxyType(
         "file_mb": 1024,
     }
 )
-"""Highest values of resource limits (``sandbox.Limits``) that data may set, and that by default clients of a sandbox
-server may set."""
+"""Highest values of resource limits (``sandbox.Limits``) that data from a file may set. By default, clients of a
+sandbox server may not set higher values either."""
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
 _ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
 _SERVER = re.compile(r"""(?<![\w.-])mcp:\S""")
@@ -55,7 +55,7 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _FEW = (None, *range(257))
-"""Values that data may set for the numbers of processes and sessions."""
+"""Numbers of processes, and of sessions, that data from a file may set."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),
@@ -63,7 +63,7 @@ _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "workers": _FEW,
     "max_sessions": _FEW,
 }
-"""Options of a sandbox that data may set, each with its allowed values; ``None`` allows every value."""
+"""Options of a sandbox that data from a file may set, each with its allowed values; ``None`` allows every value."""
 _SETTING = re.compile(r"""(?<!\w)(\w+)["']?\s*[=:]\s*["']?(?=([^\s,;+"')\]}]*))""")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -88,8 +88,9 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Options of engines and of TRL that data may set, by the option that holds them. All others are refused: an option may
-name code that vLLM or TRL imports (``worker_cls``), or make it write and upload files (``push_to_hub``)."""
+"""Options of engines and of TRL that data from a file may set, keyed by the option that contains them. All others are
+refused: an option may name code that vLLM or TRL imports (``worker_cls``), or make it write and upload files
+(``push_to_hub``)."""
 
 
 class _Name(str):
@@ -97,7 +98,7 @@ class _Name(str):
 
 
 class UntrustedError(ConfigurationError):
-    """Data names code, a sandbox, an environment variable or an address, which only the user may name."""
+    """Data from a file names code, a sandbox, an environment variable or an address, which only the user may name."""
 
     section = "trust"
 
@@ -406,7 +407,7 @@ def _kind(place: str, value: Any) -> str | None:
 
 
 def _limit(name: str, value: Any) -> str | None:
-    """Describe a resource limit above the highest value that data may set; ``None`` if the value is not above it."""
+    """Describe a resource limit above the highest value that data from a file may set; ``None`` for other values."""
     most = HIGHEST_LIMITS.get(name)
     if most is None:
         return None

@@ -119,7 +119,7 @@ class Follower:
             return self._runs[name]
 
     def changes(self, since: str) -> tuple[str, list[str], bool]:
-        """Return a new cursor, the runs changed since an earlier cursor, and whether the list of runs changed.
+        """Return a new cursor, the runs that have changed since an earlier one, and whether the list of runs has.
 
         A cursor is a text that stands for a point in time. If it is empty or from another viewer, all runs count as
         changed.

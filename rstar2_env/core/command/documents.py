@@ -95,7 +95,7 @@ def _anchor(title: str) -> str:
 
 
 def _with_commands(text: str, page: str) -> str:
-    """Replace each link to a page with its text and the command that prints the page.
+    """Replace each link to a page with the link's text and the command that prints the page.
 
     Comments that match ``_COMMENT`` are removed.
     """

@@ -75,12 +75,14 @@ MODULES = {
     "viewer": ("view",),
     "wrappers": ("wrappers",),
 }
-"""For each section, the packages and modules (relative to ``rstar2_env``) whose errors it explains."""
+"""For each section of docs/troubleshooting.md, the packages and modules (relative to ``rstar2_env``) whose errors it
+explains."""
 
 _SECTIONS = {"rstar2_env": "options"} | {
     f"rstar2_env.{name}": section for section, names in MODULES.items() for name in names
 }
-"""The section of each package and module; a module without an entry uses the nearest enclosing package's section."""
+"""The section of docs/troubleshooting.md that explains errors of each package and module. For a module without an
+entry, it is the section of the nearest enclosing package."""
 
 
 _FOR_CALLERS = frozenset({"rstar2_env.core.files.given_path"})

@@ -178,7 +178,7 @@ def check_file(
         option: Name of the option that sets the file, for error messages.
         resume: Whether an existing file is continued; ``None`` if its kind of content cannot be continued.
         overwrite: Whether an existing file is replaced.
-        inputs: As for ``check_folder``.
+        inputs: Options of the command. Each text in them that is a path names an input, which is never replaced.
         lines: Whether the content is JSON lines, so that a suffix of another format (``.csv``) is a mistake.
         page: Whether the content is an HTML page, so that a suffix of another format (``.pdf``) is a mistake.
 
@@ -240,7 +240,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
     Args:
         output: The file or folder to write.
-        inputs: As for ``check_folder``.
+        inputs: Options of the command. Each text in them that is a path names an input.
         option: Name of the option that sets the output, for error messages.
 
     Raises:
@@ -257,7 +257,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield the existing paths in options: each text, or the text before its first ``:`` or its last ``@``."""
+    """Yield the existing paths in options: a whole text, or the part before its first ``:`` or its last ``@``."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

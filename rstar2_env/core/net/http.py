@@ -212,7 +212,7 @@ class HttpClient:
         self._client: Any = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the client's loop and return its result; cancelling this call cancels the coroutine."""
+        """Run a coroutine in the client's event loop and return its result; a cancelled call cancels the coroutine."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -238,7 +238,7 @@ class HttpClient:
         timeout_s: float | None = None,
         retries: int | None = None,
     ) -> Any:
-        """Send a request, with retries, until it is answered. Await this in the client's loop.
+        """Send a request, with retries, until it is answered. Await this in the client's event loop.
 
         Args:
             method: ``"GET"`` or ``"POST"``.

@@ -295,8 +295,8 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
         name: The option, as the user wrote it.
         value: The given value.
         parameter: The declaration of the option; ``None`` for an unknown option.
-        passed_on: Whether the text of an unknown option stays unparsed, for the next target; otherwise it is parsed
-            without an annotation.
+        passed_on: Whether the text of an unknown option stays unparsed, so that the part that receives the text can
+            parse it; otherwise ``read_loosely`` parses it.
     """
     if parameter is None:
         return value if passed_on else read_loosely(value)

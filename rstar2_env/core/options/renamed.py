@@ -31,7 +31,7 @@ def with_new_names(options: Mapping[str, Any], known: Collection[str]) -> dict[s
 
     Args:
         options: Options by their present or their old names.
-        known: The names that the target accepts. If an old name is among them, it is not replaced.
+        known: The names that the receiving function or class accepts. An old name among them is not replaced.
     """
     return {_present(name, known, options): value for name, value in options.items()}
 

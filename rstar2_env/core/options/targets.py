@@ -30,7 +30,7 @@ _FOUND: WeakKeyDictionary[Callable[..., Any], Options] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One option of a function, class or record.
+    """One option of a function, a class or a dataclass.
 
     Attributes:
         name: Name of the option.
@@ -56,7 +56,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """All options of a function, a class or a record.
+    """All options of a function, a class or a dataclass.
 
     Attributes:
         parameters: Each option by its name, in order of declaration.
@@ -68,7 +68,7 @@ class Options:
 
 
 def options_of(target: Callable[..., Any]) -> Options:
-    """Return the options of a function, record or class; a class with ``**options`` also has its bases' options."""
+    """Return the options of a function or class (also a dataclass); ``**options`` adds the options of base classes."""
     if not isinstance(target, (type, types.FunctionType)):
         return _find(target)
     found = _FOUND.get(target)

@@ -31,7 +31,7 @@ class Typed(str):
     typed: str
 
     def __new__(cls, text: str, typed: str = "") -> Self:
-        """Create the value ``text``, and keep the option as it was typed."""
+        """Create the text of an option's value, and store ``typed``, the option as the user typed it."""
         written = super().__new__(cls, text)
         written.typed = typed
         return written

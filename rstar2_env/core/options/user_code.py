@@ -95,7 +95,7 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
         own: Location of the part.
         kind: Kind of the part, for error messages ("agent").
         shape: How to recognize a part of this kind; without it a file must be given with the part's name.
-        registered: Registered parts of this kind; a file may have registered its own.
+        registered: Registered parts of this kind, including those that the user's code registers when it is loaded.
 
     Raises:
         ConfigurationError: The code cannot be imported, or has no such part.

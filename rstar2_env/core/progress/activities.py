@@ -41,7 +41,8 @@ class ReportProgress(Protocol):
 
 
 ReportProblem: TypeAlias = Callable[[str], None]
-"""Function that receives the latest problem of a wait ("connection refused, attempt 2 of 7")."""
+"""Function that receives the latest problem of the program that is waited for ("connection refused, attempt 2 of
+7")."""
 
 
 @dataclass(eq=False, slots=True)
@@ -73,7 +74,7 @@ class _Wait:
 
 
 class _Display:
-    """Holds the activities and waits that run in the process, and draws those that are shown."""
+    """Holds the process's activities and the programs that it waits for, and draws those that are shown."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -144,7 +144,7 @@ class Run:
 
     @property
     def weights(self) -> dict[str, int]:
-        """Optimizer step of each set of weights that the run saved, by the path of the weights in the folder.
+        """Optimizer step of each set of weights that the run saved, by the path of the weights in the run's folder.
 
         Weights of a step that a resume dropped are left out, even if they overwrote the weights of an earlier, kept
         step.

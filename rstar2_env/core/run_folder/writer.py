@@ -185,8 +185,8 @@ class RunWriter:
         """Append episodes of an evaluation.
 
         Args:
-            step: Number of optimizer steps done.
-            episodes: The episodes; ``group`` is the number of each episode.
+            step: Number of optimizer steps done before the evaluation.
+            episodes: The episodes; each has its number in the evaluation as its ``group``.
             extra: Function that returns further keys for the line of an episode.
             **more: Further keys with the same value in all lines.
         """

@@ -51,7 +51,7 @@ class NoSpan:
         """Add the numbers of tokens in a turn's prompt and in its text (``None`` if unknown), and its finish reason."""
 
     def texts(self, messages: Iterable[tuple[str, str]], text: str, finish: str) -> None:
-        """Add the conversation before a turn (roles and texts), and the turn; call it only if ``content`` is set."""
+        """Add a turn, and the conversation before it (roles and texts); call this method only if ``content`` is set."""
 
     def tool_result(
         self, status: ToolStatus, error_type: str | None, injected: bool, arguments: Mapping[str, Any], text: str

@@ -119,7 +119,7 @@ def _recorder(tracers: Any, meters: Any, content: bool) -> Any:
 
 
 def _wanted() -> str | None:
-    """Return the address of the collector, empty if the standard variables define it; ``None`` if telemetry is off."""
+    """Return the collector's address, empty if OpenTelemetry's variables define it; ``None`` if telemetry is off."""
     said = os.environ.get(SWITCH, "").strip()
     if said.lower() in ("0", "off", "false") or os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
@@ -141,7 +141,7 @@ def _wanted() -> str | None:
 
 
 def _unsupported() -> str:
-    """Describe an unsupported protocol or exporter that the standard variables request; empty if there is none."""
+    """Describe an unsupported protocol or exporter that OpenTelemetry's variables request; empty if there is none."""
     for name in _PROTOCOLS:
         if (said := os.environ.get(name, "").strip()) not in ("", "http/protobuf"):
             return (
@@ -187,8 +187,8 @@ class _Sender:
     def open(self, endpoint: str) -> tuple[Any, Any]:
         """Return a tracer provider and a meter provider that send to a collector.
 
-        A provider is ``None`` if its exporter is switched off. If ``endpoint`` is empty, the standard variables define
-        the collector.
+        A provider is ``None`` if its exporter is switched off. If ``endpoint`` is empty, OpenTelemetry's environment
+        variables define the collector.
         """
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -257,7 +257,7 @@ def _quietly(work: Callable[[], Any]) -> None:
 
 
 class _FirstFailure(logging.Handler):
-    """Passes on only the first log message about sending, so that a dead collector does not fill the terminal.
+    """Passes on only the first log message about a failure to send, so that a dead collector floods no terminal.
 
     Attributes:
         sending: Whether the providers are open; messages before they open are about the environment variables.
@@ -272,7 +272,7 @@ class _FirstFailure(logging.Handler):
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log every message about an environment variable, but only the first message about sending."""
+        """Log every message about an environment variable, but only the first message about a failure to send."""
         if not self.sending:
             _LOG.warning("OpenTelemetry could not use an environment variable: %s", record.getMessage())
         elif not self.said:

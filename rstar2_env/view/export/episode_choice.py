@@ -11,7 +11,8 @@ from rstar2_env.view.queries.filters import read_filter
 from rstar2_env.view.queries.rows import FROM, PLACE
 
 _GOLDEN = 0.618
-"""Golden ratio. The fractional parts of its multiples are spread evenly over [0, 1], and vary the places of groups."""
+"""Golden ratio. The fractional parts of its multiples are spread evenly over [0, 1]; they determine which group is
+chosen from each section of the list of groups."""
 
 
 def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tuple[list[int], str]:

@@ -14,7 +14,7 @@ from rstar2_env.core.run_folder.layout import EPISODES, TOKENS, step_files
 _PRINT = 1024
 """Maximum number of bytes that a fingerprint covers, at the beginning or at the end of the content read so far."""
 _INTEGER = 2**63 - 1
-"""The largest integer of SQLite."""
+"""The largest integer that SQLite can store."""
 
 
 @dataclass(frozen=True, slots=True)

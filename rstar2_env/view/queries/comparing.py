@@ -72,7 +72,7 @@ def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str], *, of_trai
 
 
 def _last_of_both(a: RunIndex, b: RunIndex) -> int | None:
-    """Return the last step after which both runs were evaluated; ``None`` if there is none above 0."""
+    """Return the last step, above 0, after which both runs were evaluated; ``None`` if there is no such step."""
     steps_a, steps_b = (set(cached_figures(index, "by_step eval")["steps"]) for index in (a, b))
     return max(steps_a & steps_b, default=None) or None
 
@@ -135,7 +135,10 @@ def _row(name: str, a: Side, b: Side) -> dict[str, Any]:
 
 
 def _figures(rows: list[dict[str, Any]], sides: list[dict[str, Side]], key: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the means over the shared problems, and their difference with a 95 % interval, cached under ``key``."""
+    """Return the mean success rate of each run over the shared problems, their difference, and counts of changes.
+
+    The 95 % interval of the difference is cached under ``key``.
+    """
     both = [row for row in rows if row["difference"] is not None]
     a = np.array([row["a"]["success"] for row in both], dtype=np.float64)
     b = np.array([row["b"]["success"] for row in both], dtype=np.float64)
@@ -179,7 +182,7 @@ def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
 
 
 def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[str, Any]:
-    """Return ``keys`` of a run's episodes on a problem, newest first; and ``key``, the first of these or ``None``."""
+    """Return ``keys``, the keys of a run's newest episodes on a problem; and ``key``, the first of them or ``None``."""
     where, values = ("AND e.step = ?", [step]) if step is not None else ("", [])
     found = index.query(
         "SELECT e.split, e.step, e.line, f.rank FROM problems p JOIN episodes e ON e.problem = p.id"

@@ -39,7 +39,8 @@ def marks_of(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         events: Events of the run, without events of steps that a resume dropped.
 
     Returns:
-        For each step with such an event, in ascending order, ``step`` and ``events``, each kind once.
+        For each step with such an event, in ascending order: ``step``; and ``events``, the kinds of these events, each
+        once.
     """
     marks: dict[int, list[str]] = {}
     for event in events:

@@ -19,7 +19,7 @@ _SHOWN = {
     "success": "pass_rate",
     **{name: name for name in ("reward", "tool_error_share", "tool_error_share_correct", "tokens", "turns")},
 }
-"""The metrics that are returned for a split: for each name in the response, the name in ``FIGURES``."""
+"""Names of the metrics that ``figures_of`` returns, each with the metric's name in ``FIGURES``."""
 _COLUMNS = {
     "episodes": "1",
     "tokened": "tokens > 0",
@@ -40,7 +40,7 @@ def count_sql(count: str, condition: str = "1") -> str:
 
 
 def figure_sql(name: str, condition: str = "1") -> str:
-    """Return the SQL expression for a figure over the episodes that are included in means; ``NULL`` without data.
+    """Return the SQL expression for a metric over the episodes that are included in means; ``NULL`` without data.
 
     Args:
         name: A name in ``FIGURES``.
@@ -51,7 +51,7 @@ def figure_sql(name: str, condition: str = "1") -> str:
 
 
 def ratio_sql(name: str, condition: str = "1") -> tuple[str, str]:
-    """Return the SQL expressions of a figure's numerator and denominator, whose quotient is the figure.
+    """Return the SQL expressions of a metric's numerator and denominator, whose quotient is the metric.
 
     Args:
         name: A name in ``FIGURES``.
@@ -80,13 +80,13 @@ def cached_figures(index: RunIndex, name: str) -> Any:
 
 
 def warm_cache(index: RunIndex) -> None:
-    """Compute all cached figures, so that the first client does not wait for them."""
+    """Compute the results of all queries in ``CACHED``, so that the first client does not wait for them."""
     for name in CACHED:
         cached_figures(index, name)
 
 
 def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """Count, at each step, the calls by status, the episodes by end and by reason, and the groups by round.
+    """Count, at each step, calls by status, episodes by end and by reason for dropping them, and groups by round.
 
     Args:
         index: Index of the run.
@@ -166,7 +166,7 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Return the figures of the episodes that match a condition, by name; ``None`` without episodes.
+    """Return the metrics of the episodes that match a condition, by name; ``None`` without episodes.
 
     Means exclude episodes that are not ``available``.
 
@@ -207,7 +207,7 @@ def last_step(db: sqlite3.Connection, split: str) -> int | None:
 
 
 def aggregates(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any]:
-    """Return figures of the episodes that match a condition, in total and by step.
+    """Return metrics of the episodes that match a condition, in total and by step.
 
     Args:
         db: Connection to the index.
@@ -215,8 +215,8 @@ def aggregates(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
         values: Values of the condition's parameters.
 
     Returns:
-        ``figures`` as ``figures_of`` returns them, ``None`` without episodes; ``steps``, with the number of
-        ``episodes`` and the share of correct episodes (``success``) at each step.
+        ``figures``, the result of ``figures_of``; ``steps``; and two lists with a value for each step: ``episodes``
+        (their number) and ``success`` (the share of correct episodes).
     """
     by_step = db.execute(
         f"SELECT step, count(*), {figure_sql('pass_rate')} FROM episodes WHERE {where} GROUP BY step ORDER BY step",
@@ -233,7 +233,7 @@ def aggregates_of_all(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_by_split(index: RunIndex) -> dict[str, Any]:
-    """Return figures of all training episodes (``train``) and of the last evaluation (``eval``).
+    """Return metrics of all training episodes (``train``) and of the last evaluation (``eval``).
 
     A value is ``None`` if there are no such episodes.
     """
@@ -246,7 +246,7 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 
 
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
-    """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters.
+    """Return the columns that are not empty in the table of episodes, with the kinds and values of their filters.
 
     Each of a column's ``values`` has the number of episodes with that value: ``count`` in all, ``splits`` by split. If
     a column has many values, only the ``MOST_VALUES`` most frequent values in all and in each split are returned.

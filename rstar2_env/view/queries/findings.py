@@ -84,7 +84,7 @@ def findings_of(path: Path, name: str) -> dict[str, Any]:
 
 @cache
 def code_state(*others: str) -> str:
-    """Return a digest that changes with the checks that are registered in this process, or with their code.
+    """Return a digest that changes with the registered checks of ``rstar2 diagnose``, or with their code.
 
     Args:
         others: Paths of further files on whose content the digest depends.

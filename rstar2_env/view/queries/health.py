@@ -89,7 +89,7 @@ def health_of(
 
     Returns:
         For each metric: ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),
-        ``values`` (at most 60 values at equal distances, including the last), ``state`` (see ``HealthState``) and
+        ``values`` (at most 60 evenly chosen values, including the last), ``state`` (see ``HealthState``) and
         ``says`` (sentences of the findings that hold now).
     """
     if kind not in ("training", "sft"):

@@ -86,7 +86,7 @@ def problem_row(db: sqlite3.Connection, number: int, split: str) -> dict[str, An
 
 
 class _Step(NamedTuple):
-    """A problem's episodes at one step: their number, the number of available ones, and the results of ``_SUMS``."""
+    """A problem's episodes at one step: their number, the number of available ones, and the sums for each metric."""
 
     step: int
     episodes: int
@@ -104,7 +104,7 @@ def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[_Step]:
 
 
 def _ratio(sums: Sequence[float | None], at: int = 0) -> float | None:
-    """Return the metric at position ``at`` of ``_FIGURES``, given the results of ``_SUMS``; ``None`` without data."""
+    """Return metric number ``at``; ``sums`` has the numerator and denominator of each metric. ``None`` without data."""
     over, under = sums[2 * at : 2 * at + 2]
     return over / under if over is not None and under else None
 

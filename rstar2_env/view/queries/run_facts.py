@@ -252,7 +252,7 @@ _REVOCABLE = frozenset({"checkpoint", "evaluation", "saved"})
 
 
 def group_of(config: Mapping[str, Any]) -> str:
-    """Return a digest of a run's options without ``_PLACES``; plots draw runs with equal digests as one band."""
+    """Return a digest of a run's options except ``_PLACES`` (seed, paths); plots draw equal digests as one band."""
     try:
         text = json.dumps(_without_places(config), sort_keys=True, default=str)
     except RecursionError:

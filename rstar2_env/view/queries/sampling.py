@@ -59,9 +59,10 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
 def _history(db: sqlite3.Connection) -> dict[str, Any]:
     """Return lists with one value for each training step in ``steps``; and ``seen``, the number of problems played.
 
-    The lists are ``success`` (rate), ``new_problems``, ``refilled`` (groups of later rounds), ``groups`` (by kind: all
-    wrong, mixed, all correct), and ``counts``, the number of problems played so far, by difficulty (the kind of the
-    problem's last group).
+    The lists are ``success`` (the success rate), ``new_problems``, and ``refilled`` (the number of groups that were
+    played after the first round). ``groups`` has three lists: the numbers of groups whose episodes are all wrong, mixed
+    or all correct. ``counts`` has a list for each difficulty: the number of problems, among those played so far, whose
+    last group shows this difficulty.
     """
     last: dict[int, str] = {}
     kinds = {"hard": 0, "middle": 0, "easy": 0}
@@ -95,7 +96,7 @@ def _kind(success: float) -> str:
 
 
 def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the problems whose success rate at the last step that played them is lowest."""
+    """Return the problems with the lowest success rates; each rate is from the last step that played the problem."""
     found = db.execute(
         "WITH last AS (SELECT problem, max(step) AS step, count(*) AS seen FROM episodes"
         " WHERE split = 'train' AND available GROUP BY problem)"

@@ -1,4 +1,7 @@
-"""Sentences that summarize a run for the page, the terminal and exports, each with a filter for its own episodes."""
+"""Sentences that summarize a run for the page, the terminal and exports, each with a filter for its episodes.
+
+The filter selects the episodes that the sentence describes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ _ACTIVITIES = {
 }
 """The name that sentences use for each part of a step's time."""
 _PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
-"""Parts of a step that run during training if episodes are played ahead; then only ``seconds/wait`` is counted."""
+"""Parts of a step that run during training if episodes are played ahead; sentences then count ``seconds/wait`` instead
+of them."""
 _COLLAPSING = {
     "policy/entropy": "entropy",
     "rollout/tokens": "tokens per episode",

@@ -92,6 +92,6 @@ def _planned(stages: Any) -> Iterable[tuple[str, str]]:
 
 
 def _has_started(name: str, found: Mapping[str, Any]) -> bool:
-    """Whether a planned stage is in ``found``, as ``NAME`` or with the number of a round, as ``NAME-2``."""
+    """Whether a planned stage is in ``found``, as ``NAME`` or, for round 2 of a repeated stage, as ``NAME-2``."""
     parts = (started.rpartition("-") for started in found)
     return name in found or any(base == name and number.isdecimal() for base, _, number in parts)

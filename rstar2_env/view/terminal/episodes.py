@@ -70,13 +70,13 @@ _CELLS: Mapping[str, dict[str, Any]] = {
     "turns": {"cell": lambda row: safe_text(row["turns"]), "number": True},
     "problem_id": {"cell": lambda row: safe_text(one_line(row["problem_id"], 40)), "least": 10},
 }
-"""Cells of the columns that a terminal shows; their names and order are those of the page."""
+"""Cells of the columns that a terminal shows. The columns' headings and order are those of the viewer's web page."""
 COLUMNS = tuple(TableColumn(heading, **_CELLS[name]) for name, heading in words()["columns"].items() if name in _CELLS)
 """Columns of the table of episodes; the rows come from ``Answers.episodes``."""
 
 
 def conversation(line: Mapping[str, Any], *, heading: str) -> Group:
-    """Build the display of one episode as a conversation, split into the same segments as on the page.
+    """Build the display of one episode as a conversation, split into the same segments as on the web page.
 
     Args:
         line: Record of the episode from a run folder or another file of episodes.

@@ -138,7 +138,7 @@ def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
 
 
 def _lines(series: Mapping[str, Sequence[float | None]]) -> Iterator[tuple[str, Sequence[float | None], str, str]]:
-    """Yield the curves in the order of the page: label, values, format and section; each curve once.
+    """Yield each curve once, in the order of the viewer's page: label, values, number format and section.
 
     If a run has no metric that the page draws, all metrics of the run are yielded.
     """

@@ -18,7 +18,7 @@ from rstar2_env.view.terminal.overview import run_list, run_overview
 from rstar2_env.view.terminal.sanitize import safe_text
 
 _MOST_OVERVIEWS = 3
-"""Maximum number of runs for which overviews follow the list of runs."""
+"""Maximum number of runs in a list that is followed by an overview of each run."""
 
 
 def read_content(
