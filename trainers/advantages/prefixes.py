@@ -14,7 +14,7 @@ class Prefix:
 
     Attributes:
         length: Number of tokens of ``completion_ids``.
-        members: Positions in the group of all episodes with this prefix, ascending.
+        members: Positions, within the group, of all episodes with this prefix, ascending.
     """
 
     length: int

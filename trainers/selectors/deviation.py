@@ -62,7 +62,7 @@ class Deviation(GroupFilter):
 
     @property
     def threshold(self) -> float:
-        """Minimum deviation of a group in the next rollout; 0 before ``filter_from``."""
+        """Minimum deviation of a group's rewards in the next rollout; 0 before the rollout ``filter_from``."""
         return self.beta * self._average if self._steps + 1 >= self.filter_from else 0.0
 
     def passes(self, counted: Sequence[Episode]) -> bool:

@@ -27,7 +27,7 @@ FindFile = Callable[[str], "Path | None"]
 
 _DPKG = Path("/var/lib/dpkg/status")
 _INSTALLERS = frozenset({"pip", "setuptools", "wheel", "uv"})
-"""Distributions that only install other distributions, so they are not looked up."""
+"""Packages that only install other packages, so a task may require them even if they are not installed."""
 _CLEANED = ("/var/lib/apt/", "/var/cache/", "/root/.cache", "/tmp/", "/usr/share/doc", "/usr/share/man")
 _APT_OPTIONS = (
     "fmo:qt:uVy",
