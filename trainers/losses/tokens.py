@@ -94,7 +94,7 @@ class Tokens:
 
     @property
     def off_policy(self) -> Tensor:
-        """True in rows that the policy did not sample after the row's own prompt; see ``Episode.off_policy``."""
+        """True for the policy's tokens in rows with 1 in the column ``off_policy``; see ``Episode.off_policy``."""
         column = self.columns.get("off_policy")
         return self.mask & (column > 0) if column is not None else self.mask & False
 

@@ -146,7 +146,7 @@ def all_equal(group: Sequence[Episode]) -> bool:
 
 
 def plain_reasons(group: Sequence[Episode], chosen: Sequence[int], otherwise: str) -> dict[int, str]:
-    """Return, by position, why each episode that was not chosen was left out; any selector can use this function.
+    """Return the reason for each episode that was not chosen, by its position; any selector can use this function.
 
     Args:
         group: The episodes of the group.

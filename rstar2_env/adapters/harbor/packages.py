@@ -66,7 +66,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
         find: Function that returns the path on this machine of a requirements file in the image, or ``None``.
 
     Returns:
-        Names of distributions; ``None`` if the line does more than install packages.
+        Names of the packages; ``None`` if the line does more than install packages.
 
     Raises:
         ValueError: A package is not installed on this machine, or has another version; the message names it.
