@@ -186,7 +186,7 @@ def _parted(name: str, one: RunRecord, other: RunRecord) -> PartedCurve | None:
 
 
 def _apart_at_start(one: RunRecord, other: RunRecord) -> bool | None:
-    """Whether the pass rates differ already before the first update; ``None`` if a run did not record them."""
+    """Whether the runs' pass rates already differ before the first update; ``None`` if a run did not record them."""
     begun = []
     for run in (one, other):
         first = next((each for each in run.evaluations if each.number == 0), None) or (
