@@ -24,7 +24,7 @@ from rstar2_env.problems import Draft, ProceduralSource
 class Bootcamp(Protocol):
     """InternBootcamp's protocol. ``reference(identity)`` and ``verify_score(text, identity)`` are optional.
 
-    The instance must depend only on the seed: a generator that uses the global random state cannot be replayed, and
+    An instance must depend only on its seed: a bootcamp that draws from the global random state cannot be replayed, and
     changes that state.
     """
 

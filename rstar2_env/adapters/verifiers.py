@@ -36,7 +36,7 @@ except ImportError as error:
 T = TypeVar("T")
 
 _STOPS: Mapping[str, str] = {"turns": "max_turns", "tokens": "max_total_tokens"}
-"""For ends of an episode in this package, verifiers' name of the stop condition; other ends keep their names."""
+"""verifiers' names for stop conditions, by the end of the episode in this package; other ends keep their names."""
 _THREADS = 1024
 """Maximum number of concurrent ``reset`` and ``step`` calls; threads are made when needed."""
 

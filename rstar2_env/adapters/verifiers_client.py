@@ -210,7 +210,7 @@ class _Session:
             self._on_loop(self._cancel())
 
     def close(self) -> None:
-        """End the episode, the servers and the loop."""
+        """End the episode, verifiers' servers and their event loop."""
         self.abandon()
         if self._stop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)

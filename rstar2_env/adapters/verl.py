@@ -60,7 +60,7 @@ class Trajectory(ServedEnv):
         return self.text_of_calls(text), float(reward), jsonable(info)
 
     def record(self) -> dict[str, Any]:
-        """Return the episode's ``statuses``, ``injected`` (statuses of faults), ``turns`` and ``end`` so far."""
+        """Return the ``statuses``, ``turns`` and ``end`` so far, and ``injected``: the statuses of injected faults."""
         return {
             "statuses": [str(status) for status in self.episode.statuses],
             "injected": [str(status) for status in self.episode.injected],

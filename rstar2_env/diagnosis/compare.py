@@ -26,8 +26,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell
 
 Acts: TypeAlias = Literal["start", "updates", "chance", "never"]
-"""Effect of a difference between two runs on their curves: from the first episode on, from the first update on, by
-chance alone, or none."""
+"""How a difference between two runs affects their curves: from the first episode on, from the first update on, only by
+chance, or not at all."""
 
 CURVES = (
     "rollout/reward",
@@ -186,7 +186,7 @@ def _parted(name: str, one: RunRecord, other: RunRecord) -> PartedCurve | None:
 
 
 def _apart_at_start(one: RunRecord, other: RunRecord) -> bool | None:
-    """Whether the pass rates differ already before the first update; ``None`` if a run did not record them."""
+    """Whether the runs' pass rates already differ before the first update; ``None`` if a run did not record them."""
     begun = []
     for run in (one, other):
         first = next((each for each in run.evaluations if each.number == 0), None) or (
@@ -223,7 +223,7 @@ def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def _acts(option: str) -> Acts:
-    """Return the effect (``Acts``) of an option that is not a seed."""
+    """Return the effect (``Acts``) of a difference in an option that is not a seed."""
     if option.startswith(_NEVER):
         return "never"
     return "start" if option.startswith(tuple(f"{each}." for each in _START)) else "updates"
@@ -273,14 +273,14 @@ def _files(one: RunRecord, known: Sequence[Mapping[str, Any]]) -> list[RunDiffer
 
 
 def _acts_of_file(name: str, run: RunRecord) -> Acts:
-    """Return the effect (``Acts``) of a file's content: the earliest effect of the options that name the file."""
+    """Return the effect (``Acts``) of a difference in a file: the earliest effect of the options that name the file."""
     acts: set[Acts] = {_acts(option) for option, value in flat(run.config).items() if name in file_names(value)}
     order: tuple[Acts, ...] = ("start", "updates", "never")
     return next((each for each in order if each in acts), "start")
 
 
 def _unrecorded(run: RunRecord, began: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence if an earlier version recorded the run without the content of files that the run names."""
+    """Yield a sentence if the files that the run names were not recorded, as in earlier versions of this package."""
     names = sorted(file_names(run.config)) if began and "files" not in began else []
     if names:
         yield f"Not recorded by {run.name}: the content of {', '.join(names)}; it may have changed between the runs."

@@ -108,8 +108,8 @@ def _with_causes(found: Sequence[tuple[Finding, Sequence[str], Sequence[str]]]) 
     """Return findings in order; each finding names the other findings that can have caused it.
 
     Args:
-        found: Findings, each with the names of the checks whose faults it usually causes, and the names of checks whose
-            usual causes are also the finding's usual causes.
+        found: Findings, each with two lists of names of checks: checks for faults that this fault usually causes, and
+            checks for faults that usually have the same causes as this fault.
     """
     effects = {one.check: names for one, names, _ in found}
     akin = {one.check: {one.check, *names} for one, _, names in found}

@@ -176,7 +176,7 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 
 
 def _signals(step: StepData) -> dict[str, float]:
-    """Return the number of groups whose rewards differ (``groups/signal``), and of groups without a signal by reason.
+    """Count the groups with unequal rewards (``groups/signal``) and, by reason, the groups with equal rewards.
 
     The result is {} if the step has no episodes.
     """

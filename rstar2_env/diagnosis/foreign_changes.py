@@ -26,7 +26,7 @@ OPTIONS: Mapping[str, tuple[str, str]] = {
     "rollout.temperature": ("temperature", f"{_ROLLOUT}.temperature"),
     "rollout.max_episode_tokens": ("max_completion_length", "data.max_response_length"),
 }
-"""The names of an option in TRL's ``GRPOConfig`` or ``GRPOTrainer`` and in verl, by its name in this package."""
+"""For some options of this package: the option's name in TRL's ``GRPOConfig`` or ``GRPOTrainer``, and in verl."""
 
 
 def translated(changes: Sequence[str], path: Path) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The table of metrics of a run: name, unit, meaning and healthy range of each metric in ``metrics.jsonl``.
 
 Covered: training, evaluations during training, and cold starts. The healthy range of a metric agrees with the rules
-of the checks that read it (``rstar2_env.diagnosis.checks``). Not covered: figures of an
-evaluation with several samples (docs/evaluation-figures.md), and metrics of parts that other distributions provide.
+of the checks that read it (``rstar2_env.diagnosis.checks``). Not covered: metrics of an evaluation with several samples
+per problem (docs/evaluation-figures.md), and metrics of parts from other packages.
 """
 
 from __future__ import annotations

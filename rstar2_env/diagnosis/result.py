@@ -129,8 +129,8 @@ class Diagnosis:
         run: Path of the run.
         kind: Kind of the run.
         step: Last step that was examined; for a pipeline, the number of its stages.
-        findings: The findings in the order of ``in_order``: those that still hold by severity, then those that ended;
-            each after the findings that usually cause it.
+        findings: The findings in the order of ``in_order``: first those that still hold, by severity, then those that
+            ended; each comes after the findings that usually cause it.
         silent: Names of the checks that found nothing.
         not_recorded: For each check that could not decide, the data that the run lacks.
         stages: The diagnosis of each stage of a pipeline, by name.

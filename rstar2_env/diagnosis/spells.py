@@ -36,7 +36,7 @@ class Spell:
 
     @property
     def in_most(self) -> bool:
-        """Whether the metric, a share of episodes, covers all tasks and has a mean above one half."""
+        """Whether the metric covers the episodes of all tasks, and its mean, a share of episodes, is above one half."""
         return not self.task and self.mean > 0.5
 
     @property
@@ -180,8 +180,8 @@ def shares(
 
 
 _TASK_EPISODES = 24
-"""Least number of a task's latest episodes from which a share of them is computed. It exceeds two groups of 8, in which
-a single hard problem can explain a large share."""
+"""Minimum number of a task's latest episodes over which the share that meets a condition is computed. It exceeds two
+groups of 8, in which a single hard problem can explain a large share."""
 
 
 def frequent(

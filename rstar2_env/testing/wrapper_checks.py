@@ -78,7 +78,7 @@ def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]
 
 
 def wrapping(harness: WrapperHarness) -> None:
-    """Check that the wrapper is a ``gymnasium.Wrapper``, has text spaces, and passes ``unwrapped`` through."""
+    """Check that the wrapper is a ``gymnasium.Wrapper``, has text spaces, and keeps the value of ``unwrapped``."""
     for name, bare, _ in harness.pairs():
         env = bare.env()
         outer: Any = harness.wrapped(env)

@@ -38,8 +38,8 @@ Advantages = list[list[float | FloatArray]]
 AdvantageNeed: TypeAlias = Literal["sum_squares", "answer"]
 """Measurements of the policy that an estimator may need, at the sampling temperature. ``sum_squares``: at each token of
 ``completion_ids``, the sum of the squared probabilities over the vocabulary (0 off the mask). ``answer``: before each
-turn, the probability of the problem's gold answer after the estimator's text ``lead``, as the geometric mean over the
-answer's tokens."""
+turn, the probability that the policy, after the estimator's text ``lead``, would continue with the problem's gold
+answer; it is the geometric mean over the answer's tokens."""
 
 
 class Measure(Protocol):

@@ -111,7 +111,7 @@ class Gigpo(GroupAdvantage):
         ]
 
     def _of_episodes(self, group: Sequence[Episode], penalties: Sequence[FloatArray]) -> list[float | FloatArray]:
-        """Return A_E: one number for each episode, or one for each token if turns are penalized."""
+        """Return A_E, the advantage of each episode in its group; one number per token if turns are penalized."""
         earned = rewards(group)
         scores = [
             reward - own if len(own) else np.array([reward]) for reward, own in zip(earned, penalties, strict=True)

@@ -76,7 +76,10 @@ class Igpo(GroupAdvantage):
         return deviation(together) + self.eps if self.normalize else 1.0
 
     def _turns(self, episode: Episode) -> FloatArray:
-        """Return the reward of each turn, shape (turns,): its weighted gain; for the last turn the episode's reward."""
+        """Return the reward of each turn, (turns,): the weighted gain in the gold answer's probability.
+
+        The reward of the last turn is the episode's reward.
+        """
         gains = np.diff(measured(episode, "answer")) * self.weight
         return np.append(gains, episode.reward) if episode.steps else np.zeros(0)
 

@@ -87,8 +87,8 @@ class OptimalTokenBaseline(GroupAdvantage):
 
         Args:
             returns: Reward of each episode, shape (episodes,).
-            weights: W_t, shape (episodes, positions).
-            there: Whether an episode has a counted token at a position, same shape.
+            weights: Weight of each reward in the baseline, shape (episodes, positions).
+            there: Whether an episode has a token at a position, shape (episodes, positions).
             ends: For each episode, the number of positions up to its last token.
         """
         if self.baseline == "others":

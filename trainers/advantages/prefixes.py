@@ -14,7 +14,7 @@ class Prefix:
 
     Attributes:
         length: Number of tokens of ``completion_ids``.
-        members: Positions in the group of all episodes with this prefix, ascending.
+        members: Positions, within the group, of all episodes with this prefix, ascending.
     """
 
     length: int
@@ -25,8 +25,8 @@ def shared_prefixes(group: Sequence[Episode]) -> list[list[Prefix]]:
     """Return for each episode the prefixes that it shares with other episodes of the group, shortest first.
 
     A prefix ends only where an episode branched off (``Episode.parent``): two episodes that start with the same tokens
-    by chance share nothing. The comparison uses the tokens before the branch and not the parent's position, so it also
-    works for the part of a group that a selector kept.
+    by chance share nothing. Episodes are compared by their tokens before the branch, not by the parent's position, so
+    ``group`` may lack episodes that a selector dropped.
 
     Args:
         group: The episodes of a group, or some of them.

@@ -21,7 +21,7 @@ def on_tokens(value: float | FloatArray, episode: Episode) -> FloatArray:
 
 
 def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArray:
-    """Return an array with each turn's number at the turn's tokens, and 0 at all other tokens, (completion tokens,)."""
+    """Return an array, (completion tokens,), with each turn's value at the turn's tokens, and 0 at all other tokens."""
     found = np.zeros(len(episode.completion_ids))
     for turn, value in zip(episode.steps, values, strict=True):
         found[turn.start : turn.stop] = value
@@ -69,7 +69,7 @@ def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: R
 
 
 def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, FloatArray]:
-    """Return an advantage's values at the policy's tokens, and the number of tokens that each value stands for."""
+    """Return an advantage's values, and for how many policy tokens each stands: all for a single number, else one."""
     if np.ndim(value):
         own = np.asarray(value)[np.asarray(episode.mask, dtype=bool)]
         return own, np.ones(len(own))

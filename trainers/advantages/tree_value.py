@@ -39,8 +39,8 @@ class TreeValue(GroupAdvantage):
 
     Args:
         incomplete: The value of an episode that a budget ended or that has no answer.
-        add: Components of the reward, by their names in the metrics, that are added to each token's advantage in their
-            episode, and to the episode's value in the group's mean.
+        add: Names of components of the reward, as in the metrics. Their sum in an episode is added to the advantage of
+            each token of the episode, and to the episode's value in the group's mean.
     """
 
     incomplete: float = option(-1.0, least=-1, most=1)

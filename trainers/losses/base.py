@@ -26,7 +26,7 @@ from .tokens import RatioAnchor, Tensor, Tokens
 LossInput = Literal["old", "reference", "teacher", "entropy", "mean_logp", "environment", "embedding"]
 """Optional inputs of the loss, which cost an extra forward pass or memory."""
 ENVIRONMENT: LossInput = "environment"
-"""Input of terms that are computed on the environment's tokens instead of the policy's tokens."""
+"""A term that needs this input is computed on the environment's tokens instead of the policy's tokens."""
 Figures: TypeAlias = "dict[str, tuple[Tensor, Tensor]]"
 """Sum and count of each metric, scalars on the device, which can be added over micro-batches and processes."""
 

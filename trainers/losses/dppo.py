@@ -13,7 +13,7 @@ from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 _LEAST = 1e-12
 """Minimum total probability of the tokens that were not drawn, so that its logarithm is finite."""
 _BOUNDS = {"tv": 0.15, "kl": 0.05}
-"""The authors' bound for each divergence."""
+"""Default bound for each divergence, from the authors of DPPO."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Kdrl(CheckedOptions):
         return found if self.on == "all" else found.masked_fill(tokens.column("correct") > 0.5, 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence over all tokens, estimated with k3, independently of the options."""
+        """Return the divergence from the teacher, always over all tokens and estimated with k3."""
         return measured("teacher_kl", tokens, to_teacher(tokens))
 
 

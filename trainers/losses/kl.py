@@ -82,7 +82,13 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
 
 
 def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
-    """Return the divergence over the policy's tokens, estimated with k3, as a metric with the given name."""
+    """Return the divergence from another model over the policy's tokens, estimated with k3, as the metric ``name``.
+
+    Args:
+        name: Name of the metric.
+        tokens: The micro-batch.
+        difference: See ``divergence``.
+    """
     return {name: tokens.sum_and_count(_k3(difference.detach()))}
 
 

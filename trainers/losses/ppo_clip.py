@@ -53,7 +53,7 @@ class PpoClip(Anchored, CheckedOptions):
         return -gain
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the shares of the policy's tokens clipped at ``low``, at ``high``, or at ``two_sided`` or ``dual``."""
+        """Return three shares of the policy's tokens: clipped at ``low``, ``high``, and ``two_sided`` or ``dual``."""
         ratio, advantage = self._ratio(tokens).detach(), tokens.advantage
         least, most = self.bounds
         outer = min((bound for bound in (self.two_sided, self.dual) if bound is not None), default=math.inf)

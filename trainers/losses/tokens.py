@@ -76,25 +76,25 @@ class Tokens:
 
     @property
     def log_ratio(self) -> Tensor:
-        """Logarithm of each token's current probability over its probability under ``old``; 0 off the mask."""
+        """Log-ratio of each token's current probability to its probability under ``old``; 0 off the mask."""
         return self.log_ratio_to("old")
 
     def log_ratio_to(self, anchor: RatioAnchor) -> Tensor:
-        """Logarithm of each token's current probability over its ``old`` or ``sampled`` one; 0 off the mask."""
+        """Log-ratio of each token's current probability to its probability under ``anchor``; 0 off the mask."""
         return (self.logp - (self.old if anchor == "old" else self.sampled)).masked_fill(~self.mask, 0.0)
 
     @property
     def log_mismatch(self) -> Tensor:
         """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask.
 
-        The value is also 0 in rows that the policy sampled after another prompt or did not sample: there, the
-        difference does not describe the engine.
+        The value is also 0 in rows that the policy did not sample, or sampled after a prompt other than the row's:
+        there, the difference does not describe the engine.
         """
         return (self.old - self.sampled).masked_fill(~self.mask | self.off_policy, 0.0)
 
     @property
     def off_policy(self) -> Tensor:
-        """True for the policy's tokens in rows not sampled after the row's prompt; see ``Episode.off_policy``."""
+        """True for the policy's tokens in rows with 1 in the column ``off_policy``; see ``Episode.off_policy``."""
         column = self.columns.get("off_policy")
         return self.mask & (column > 0) if column is not None else self.mask & False
 

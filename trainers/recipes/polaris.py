@@ -2,8 +2,8 @@
 
 hkunlp.github.io/blog/2025/Polaris: no KL term, no entropy bonus, and clip-higher. The temperature rises as the policy
 becomes more certain; suitable values depend on the model (``hook.temperature_schedule.start``): 1.4 to 1.5 in three
-stages for Qwen3-4B. The batch is filled with copies of groups whose rewards differ. The minimum share of groups whose
-rewards differ, 0.3, is SkyRL's.
+stages for Qwen3-4B. If at least 0.3 of the batch's groups have unequal rewards, copies of these groups fill the batch
+(the value 0.3 is SkyRL's).
 """
 
 from ..base import TRAINERS, Recipe

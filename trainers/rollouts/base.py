@@ -45,7 +45,7 @@ class Play(Protocol):
         """Return the random generator of a group; it is independent of the number of processes and of other groups.
 
         Args:
-            group: Position of the group in this call.
+            group: Position of the group in the ``starts`` of the part.
             *words: Numbers that identify the generator; the same numbers give the same random draws.
         """
         ...
@@ -57,7 +57,7 @@ class Play(Protocol):
 
         Args:
             start: Start of the episode.
-            group: Position of its group among the starts of this call.
+            group: Position of its group in the ``starts`` of the part.
             member: Index of the episode in its group; this index and the group seed the policy's draws.
             shown: Text shown to the policy instead of the user's message, or ``None``. Its first ``{question}``
                 (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on with
@@ -74,7 +74,7 @@ class Play(Protocol):
 
         Args:
             text: The user's message.
-            group: Position of its group among the starts of this call.
+            group: Position of its group in the ``starts`` of the part.
             member: Index of the episode in its group, unique within the group.
             system: The system message; empty for none.
 
@@ -91,7 +91,7 @@ class Play(Protocol):
         Args:
             start: Start of the episode.
             turns: The texts of the turns.
-            group: Position of its group among the starts of this call.
+            group: Position of its group in the ``starts`` of the part.
             member: Index of the episode in its group, unique within the group.
 
         Raises:
@@ -113,7 +113,7 @@ class Play(Protocol):
         same seed and actions, as its contract requires.
 
         Args:
-            episode: An episode of this call.
+            episode: An episode that this object played.
             token: Number of tokens of ``completion_ids`` that the branches share with the episode. The position must be
                 within or right before a policy turn, or at the end of an ``OPEN`` episode.
             n: Number of branches.

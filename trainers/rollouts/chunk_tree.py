@@ -72,11 +72,11 @@ def frontier_score(parent: float, entropy: float, depth: int, most: int) -> floa
 
 
 def best_of(nodes: Sequence[ChunkNode], most: int) -> ChunkNode:
-    """Return the first node of the frontier with the highest score.
+    """Return the node with the highest ``frontier_score``; of nodes with equal scores, the first one.
 
     Args:
         nodes: The frontier: nodes that the search may expand next.
-        most: Maximum depth.
+        most: Maximum depth of the tree.
     """
 
     def score(node: ChunkNode) -> float:

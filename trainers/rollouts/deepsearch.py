@@ -152,7 +152,7 @@ class _Search:
         return [_episode(end) for end in self.ends] + failed
 
     async def reuse(self, trace: Mapping[str, Any]) -> list[Episode]:
-        """Return new episodes, and the kept episode that is stored in ``trace``."""
+        """Return a group of new episodes and, as the last one, the kept episode that is stored in ``trace``."""
         fresh = await self._fresh(self.size - 1)
         old = unpack_episode(trace)
         old.source, old.group, old.parent = "stale", fresh[0].group, None

@@ -140,7 +140,7 @@ class _Table:
         return [proposer, judge, *others]
 
     async def _answer(self, question: str, member: int) -> tuple[list[Episode], float | None]:
-        """Return the episodes of a solver and its judge, and the score (``None`` if either episode is unavailable)."""
+        """Return the episodes of a solver and its judge, and the solver's score (``None`` if one is unavailable)."""
         solver = await self._reply(SOLVE.format(question=question), member)
         if not solver.available:
             return [earn(solver, "solver", False)], None

@@ -35,7 +35,7 @@ def tagged(text: str, name: str) -> tuple[str, float]:
 
 
 def score_of(text: str) -> tuple[float, float]:
-    """Return a judge's score (1 to 10) divided by 10, and the format's score; (0, 0) if the text has no such score."""
+    """Return the score (1 to 10) that a judge wrote, divided by 10, and the score of its format; (0, 0) without one."""
     content, form = tagged(text, "score")
     number = float(content) if re.fullmatch(r"\d+(\.\d+)?", content) else 0.0
     return (number / 10, form) if 1 <= number <= 10 else (0.0, 0.0)

@@ -95,7 +95,8 @@ class Weighs(Protocol):
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
         """Return, for each episode's position in the group, the finite numbers on which the choice is based, by name.
 
-        The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
+        The run's folder records them. The method is called directly after the choice, before the selector's state
+        changes. Names in use:
 
         - ``penalty`` and its parts ``tool_errors`` and ``format``;
         - ``chance``: the episode's probability in the first draw or, if the selector has importance weights, its
@@ -119,8 +120,8 @@ class ImportanceWeights(Protocol):
         """Return the factor of the advantage of each chosen episode, or ``None`` to change no advantage.
 
         If there are factors, the advantages are computed from all available episodes of the group, and each chosen
-        episode's advantage is then multiplied by its factor. The method is called directly after the choice, in the
-        same state.
+        episode's advantage is then multiplied by its factor. The method is called directly after the choice, before
+        the selector's state changes.
 
         Args:
             group: The episodes of the group.
@@ -145,7 +146,7 @@ def all_equal(group: Sequence[Episode]) -> bool:
 
 
 def plain_reasons(group: Sequence[Episode], chosen: Sequence[int], otherwise: str) -> dict[int, str]:
-    """Return, by position, why each episode that was not chosen was left out; any selector can use this function.
+    """Return the reason for each episode that was not chosen, by its position; any selector can use this function.
 
     Args:
         group: The episodes of the group.

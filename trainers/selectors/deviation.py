@@ -21,7 +21,7 @@ from .group_filter import GroupFilter
 
 @dataclass
 class Deviation(GroupFilter):
-    r"""Reject groups whose reward deviation is below ``beta`` times the mean of recent groups (RLPR, arXiv 2506.18254).
+    r"""Reject groups whose reward deviation is below ``beta`` times the recent mean deviation (RLPR, arXiv 2506.18254).
 
     The threshold is $\beta a_k$ with the moving average $a_k = \text{decay} \, a_{k - 1} + (1 - \text{decay}) m_k$,
     where $m_k$ is the mean standard deviation (over $n - 1$) of the groups' rewards in rollout $k$.
@@ -62,7 +62,7 @@ class Deviation(GroupFilter):
 
     @property
     def threshold(self) -> float:
-        """Minimum deviation of a group in the next rollout; 0 before ``filter_from``."""
+        """Minimum deviation of a group's rewards in the next rollout; 0 before the rollout ``filter_from``."""
         return self.beta * self._average if self._steps + 1 >= self.filter_from else 0.0
 
     def passes(self, counted: Sequence[Episode]) -> bool:

@@ -35,7 +35,10 @@ class KeepAll(CheckedOptions):
         return [] if self.reject_equal and self._same([group[position] for position in usable]) else usable
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
-        """Return the reasons; episodes beyond the first ``keep`` exceed the quota. See ``Reasons``."""
+        """Return the reason for each episode that was not chosen, by its position; see ``Reasons``.
+
+        In a group that is kept, the reason is ``quota`` for available episodes after the first ``keep``.
+        """
         reasons = plain_reasons(group, chosen, "quota")
         if self.equal == "correct":
             return {position: reason.replace("rejected", "equal") for position, reason in reasons.items()}

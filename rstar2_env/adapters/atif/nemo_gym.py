@@ -222,6 +222,6 @@ def _text(item: Mapping[str, Any], name: str, place: str) -> str:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """Return the name of a rollout's task: its own id, or its number in the data set."""
+    """Return the id of a rollout's task, or else the task's number in the data set; empty if the row has neither."""
     found = (row.get(name) for name in ("id", "uuid", "task_id", "_ng_task_index"))
     return next((str(value) for value in found if value is not None), "")

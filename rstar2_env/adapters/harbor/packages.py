@@ -27,7 +27,7 @@ FindFile = Callable[[str], "Path | None"]
 
 _DPKG = Path("/var/lib/dpkg/status")
 _INSTALLERS = frozenset({"pip", "setuptools", "wheel", "uv"})
-"""Distributions that only install other distributions, so they are not looked up."""
+"""Packages that only install other packages, so a task may require them even if they are not installed."""
 _CLEANED = ("/var/lib/apt/", "/var/cache/", "/root/.cache", "/tmp/", "/usr/share/doc", "/usr/share/man")
 _APT_OPTIONS = (
     "fmo:qt:uVy",
@@ -66,7 +66,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
         find: Function that returns the path on this machine of a requirements file in the image, or ``None``.
 
     Returns:
-        Names of distributions; ``None`` if the line does more than install packages.
+        Names of the packages; ``None`` if the line does more than install packages.
 
     Raises:
         ValueError: A package is not installed on this machine, or has another version; the message names it.

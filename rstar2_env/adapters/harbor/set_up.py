@@ -117,7 +117,7 @@ def _is_json(run: str) -> bool:
 
 
 def _unseen(line: ShellLine) -> str | None:
-    """Return a word of a line that refers to files that the tests do not see; ``None`` if there is none.
+    """Return a word that refers to files that the tests do not see, from the words of a line; ``None`` if none does.
 
     Such a word contains a path in the temporary folder or the home folder; or it is the option ``--global`` of ``git``,
     which writes to the home folder; or it is the target of a redirection to a folder of the system (``/usr``,

@@ -125,7 +125,7 @@ class TaskRewards:
 
 
 class ShellTool(NotebookTool):
-    """Tool that runs commands on the files of a task. It has the same arguments as ``SandboxTool``."""
+    """Tool that runs commands on the files of a task; it is created with the same arguments as ``SandboxTool``."""
 
     schema = ToolSpec(
         name="bash",

@@ -36,13 +36,13 @@ def _compared(step: StepData) -> list[list[EpisodeDigest]]:
 
 
 def _counts(step: StepData) -> tuple[int, int, int]:
-    """Return three numbers of groups: compared groups with identical episodes, compared groups, and all groups."""
+    """Return the counts of ``_compared`` groups with identical episodes, of ``_compared`` groups, and of all groups."""
     compared = _compared(step)
     return sum(map(_is_same, compared)), len(compared), len(step.groups())
 
 
 def _share(step: StepData) -> float | None:
-    """Return the share of compared groups whose episodes are identical; ``None`` if few groups are compared."""
+    """Return the share of ``_compared`` groups whose episodes are identical; ``None`` if these groups are few."""
     same, compared, every = step.once("groups/compared", _counts)
     return same / compared if compared and compared >= _PART * every else None
 

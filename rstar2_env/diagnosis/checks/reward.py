@@ -148,11 +148,11 @@ def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
 
 
 def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
-    """Return whether enough groups pay for a format, but not for a right answer in this format.
+    """Return whether, in enough groups, the rewards pay for a format, but not for a right answer in this format.
 
     Args:
-        groups: The groups, for one format.
-        span: Largest minus smallest reward, with which the differences in ``groups`` are compared.
+        groups: The mean differences of reward in each group, for one format.
+        span: Largest minus smallest reward of all episodes; the differences are compared with it.
     """
     compared = [one for one in groups if one.right is not None]
     blind = [one for one in compared if abs(one.right or 0.0) <= _BLIND * span]

@@ -22,10 +22,10 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return for each step: its number, the groups without a signal by reason, and the groups with a signal.
+    """Return for each step: its number, the count of groups without a signal by reason, and of groups with a signal.
 
-    A group has a signal if not all of its advantages are 0. The numbers of groups are counts; for the log of another
-    trainer, they are shares.
+    A group has a signal if not all of its advantages are 0. For the log of another trainer, shares of the groups
+    replace the counts.
     """
     found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
@@ -51,9 +51,9 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> tuple[int, int, int] | None:
-    """Return three numbers: all groups, groups with different rewards, and such groups without a kept episode.
+    """Return the counts of all groups, of groups with unequal rewards, and of such groups without a kept episode.
 
-    Groups with equal rewards show nothing about the selector. The result is ``None`` without groups.
+    The result is ``None`` if there are no groups.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]
@@ -62,7 +62,7 @@ def _rejected(step: StepData) -> tuple[int, int, int] | None:
 
 
 def _rejected_shares(run: RunRecord) -> list[FigurePoint]:
-    """Return, for each step, the share of the groups with different rewards from which no episode was kept.
+    """Return, for each step, the share of groups without a kept episode among the groups with unequal rewards.
 
     A step is left out unless it is among ``LEAST`` consecutive steps with enough such groups.
     """

@@ -219,7 +219,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """Check that ``figures``, if defined, has the sum and count of each metric over the term's tokens, detached."""
+    """Check that ``figures``, if defined, has each metric's sum and count over the term's tokens, without gradient."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return

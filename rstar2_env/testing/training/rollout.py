@@ -126,7 +126,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that the rows of ``rows``, if defined, have lists of equal length, and that a row has a policy token."""
+    """Check that the method ``rows``, if defined, returns rows with lists of equal length, and some policy token."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return
