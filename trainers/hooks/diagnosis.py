@@ -1,6 +1,6 @@
 """``diagnosis``: logs the findings of ``rstar2 diagnose`` while the run is in progress.
 
-The hook reads the figures that are logged, the episodes as they are written, and other processes' episodes from the
+The hook reads logged metrics and this process's episodes as they are written, and other processes' episodes from the
 run's folder; it changes nothing.
 """
 

@@ -102,7 +102,7 @@ def miles_plan() -> Plan:
 
 
 def rstar2_seconds() -> float:
-    """Return the mean seconds of a step that plans compute for the three stages of rStar2-Agent."""
+    """Return the planned seconds of a step of rStar2-Agent, as the mean over the steps of its three stages."""
     spent = 0.0
     for steps, mean, budget in STAGES:
         work = Workload(groups=512, played=32, trained=16, budget=budget, tokens_per_device=16_384, in_flight=512)
