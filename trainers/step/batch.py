@@ -45,7 +45,7 @@ class PlayedGroup:
 
     @property
     def compared(self) -> list[int]:
-        """Positions of the episodes for which advantages are computed: ``kept``, or with ``weights`` all usable episodes.
+        """Positions of the episodes for which advantages are computed: ``kept``; with ``weights``, all usable ones.
 
         An episode is usable if it is available, has tokens of the policy, and is not in ``apart``.
         """

@@ -129,7 +129,7 @@ class Prefetch(Generic[B, S]):
 
     @contextmanager
     def updated(self, step: int, *, between: bool = True) -> Iterator[None]:
-        """Context manager that syncs the current weights first, and at its end lets the batches start that may use them.
+        """Context manager that first syncs the current weights, and at its end lets batches start that may use them.
 
         Without ``carry``, nothing is collected inside the context.
 
