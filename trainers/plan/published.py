@@ -22,7 +22,7 @@ class Published:
         source: The publication.
         seconds: The published seconds.
         planned: The planned seconds.
-        fitted: Whether an assumption was fitted to this figure, so that the figure does not confirm the plan.
+        fitted: Whether an assumption was fitted to the published time, so that this time does not confirm the plan.
     """
 
     what: str
@@ -59,7 +59,7 @@ PRIME_FIGURES = (
 
 
 def comparisons() -> list[Published]:
-    """Return the times and speeds that others published for runs, with the plan's figures for the same runs."""
+    """Return published times and speeds of runs, each with the value that a plan computes for the same run."""
     miles = miles_plan()
     assert miles.time is not None  # the speed of its device is known, and the run fits
     time = miles.time
