@@ -238,7 +238,7 @@ class Collector:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Context manager that reports an error of this process to the other processes, so that they do not wait for it."""
+        """Context manager that reports an error of this process to all other processes, which then stop waiting."""
         try:
             yield
         except Exception as error:
