@@ -175,7 +175,7 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
 
 
 def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, Any]]:
-    """Map the full name of each option that a ``--set`` argument sets to this argument and the option's value.
+    """Return, by the full name of each option that a ``--set`` argument sets, the argument and the option's value.
 
     Args:
         written: The ``--set`` arguments, as typed.

@@ -146,7 +146,7 @@ class Push:
         )
 
     def _check_owner(self) -> None:
-        """Check that the token is valid, may write, and belongs to the owner or a member of the organization."""
+        """Check that the token is valid, may write, and belongs to the named user or a member of the organization."""
         status, record = hub_answer("/api/whoami-v2", self._token)
         if status in (401, 403):
             raise ConfigurationError(

@@ -48,7 +48,7 @@ class Weights:
 
     @property
     def sharded(self) -> bool:
-        """Whether the weights are sharded, as written by several processes."""
+        """Whether the folder holds the weights as shards, as a checkpoint of a sharded run does."""
         return (self.folder / _SHARDS).is_file()
 
     @property
@@ -203,7 +203,7 @@ def _trained(run: Run) -> dict[str, Weights]:
 
 
 def _cold_start(run: Run) -> dict[str, Weights]:
-    """Return the weights of a cold start, by the values of ``Weights.which``.
+    """Return the weights of a cold start, by name (``final``, ``checkpoint-N``).
 
     The final weights are in the run's own folder; they are left out if the cold start has not finished.
     """

@@ -3,7 +3,7 @@
 A hook is any object with some of the methods of transformers' ``TrainerCallback``, called with the same arguments,
 ``(args, state, control, **kwargs)``. A hook need not inherit from ``TrainerCallback``, and imports neither torch nor
 transformers. In addition, a hook may have ``bind``: before training, this method receives the ``RunState``, through
-which the hook acts. ``on_evaluate`` is called with the figures of each evaluation on held-out problems
+which the hook acts. ``on_evaluate`` is called with the metrics of each evaluation on held-out problems
 (``metrics={"eval/pass_rate": ...}``). Hooks count optimizer steps (``RunState.step``), whereas samplers count rollouts.
 
 Every process of a run has its own copy of each hook, and all copies must act identically. Their inputs

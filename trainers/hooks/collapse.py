@@ -52,7 +52,7 @@ class Collapse(SavedAttributes, RunHook):
         self._below = self._best_step = 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Add the logged figure to the window, and act if the mean has fallen; do nothing if the figure is missing."""
+        """Add the logged value to the window, and act if the mean is too low; do nothing if the metric is missing."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return

@@ -1,6 +1,6 @@
 """``diagnosis``: logs the findings of ``rstar2 diagnose`` while the run is in progress.
 
-The hook reads the figures that are logged, the episodes as they are written, and other processes' episodes from the
+The hook reads logged metrics and this process's episodes as they are written, and other processes' episodes from the
 run's folder; it changes nothing.
 """
 
@@ -46,7 +46,7 @@ class DiagnosisHook(RunHook):
                 self._live.wrote(split, step, line, entries)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the figures of an evaluation to the data, and log findings that appeared or ended with it."""
+        """Add the metrics of an evaluation to the data, and log findings that appeared or ended with it."""
         if self._live is not None:
             with self._ending():
                 self._note(self._live.evaluated(self._run.step, kwargs["metrics"]))

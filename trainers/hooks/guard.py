@@ -1,8 +1,8 @@
-"""``guard``: acts when a figure, such as the entropy or the KL to the reference model, leaves its bounds.
+"""``guard``: acts when a metric, such as the entropy or the KL to the reference model, leaves its bounds.
 
-If a policy collapses, its entropy goes to 0 and its KL diverges; these figures show the collapse long before the
+If a policy collapses, its entropy goes to 0 and its KL diverges; these metrics show the collapse long before the
 reward falls. After ``patience`` consecutive logged values outside the bounds, the hook writes a note into the run's
-folder and acts. The hook acts again only after the figure has returned to its bounds. The actions are:
+folder and acts. The hook acts again only after the metric has returned to its bounds. The actions are:
 
 - ``action="warn"``: only writes the note;
 - ``action="save"``: also requests a checkpoint at the end of the step;
@@ -63,7 +63,7 @@ class Guard(SavedAttributes, RunHook):
         self._outside = 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Compare the logged figure with the bounds, and act; do nothing if the figure is missing."""
+        """Compare the logged value with the bounds, and act; do nothing if the metric is missing."""
         value = (logs or {}).get(self.metric)
         if not isinstance(value, (int, float)) or math.isnan(value):
             return

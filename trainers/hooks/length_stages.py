@@ -54,8 +54,8 @@ class LengthStages(SavedAttributes, RunHook):
         """Check that the stages are consistent.
 
         Raises:
-            ConfigurationError: The numbers of the stages do not match or are not positive, or ``steps`` and
-                ``when_cut`` are both set.
+            ConfigurationError: The options define different numbers of stages, a number is not positive, ``reset``
+                names a stage that does not exist, or ``steps`` and ``when_cut`` are both set.
         """
         super().__post_init__()
         self._stages = max(len(self.tokens), len(self.turns))

@@ -54,7 +54,8 @@ class PolicyRefresh(RunHook):
         """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``.
 
         Raises:
-            ConfigurationError: The templates differ, or the run has neither a reference model nor ``optimizer=true``.
+            ConfigurationError: Training and evaluation use different templates, or there is nothing to reset: the run
+                has no reference model, and ``optimizer`` is off.
         """
         if not run.has_reference and not self.optimizer:
             raise ConfigurationError(

@@ -68,7 +68,7 @@ class ReferenceReset(SavedAttributes, RunHook):
         super().bind(run)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Mapping[str, float], **kwargs: Any) -> None:
-        """Count evaluations without an improvement, and reset after ``patience`` of them."""
+        """Count consecutive evaluations without an improvement, and reset when their number reaches ``patience``."""
         figure = metrics.get(self.metric, math.nan)
         if math.isnan(figure):
             return

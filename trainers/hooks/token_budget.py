@@ -37,7 +37,7 @@ class TokenBudget(SavedAttributes, RunHook):
     saved: ClassVar[tuple[str, ...]] = ("generated",)
 
     def __post_init__(self) -> None:
-        """Check the options, and set the count to 0."""
+        """Check the options, and set the number of generated tokens to 0."""
         super().__post_init__()
         self.generated = 0
 

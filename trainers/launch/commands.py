@@ -29,7 +29,7 @@ class LaunchCommand:
         name: Name of the process in messages, and of its log file.
         words: The program and its arguments.
         devices: The devices that the process runs on.
-        variables: Further environment variables, without those for devices.
+        variables: Further environment variables; the variables that select devices are not among them.
         url: Address of a server; empty for the trainer.
         node: Name of the machine that the process runs on; empty for this machine.
     """

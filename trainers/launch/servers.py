@@ -136,7 +136,7 @@ class Servers:
 
 
 def too_often(server: StartedCommand) -> str:
-    """Return the message about a server that is not restarted."""
+    """Return the message that a server ended too often and is not restarted."""
     return (
         f"{server.command.name} ended with exit code {server.ended} and is not restarted again, because "
         f"it was already started {server.starts} times:{server.tail()}"

@@ -26,8 +26,8 @@ class SftOptions:
         epochs: Passes over the traces.
         batch_size: Traces in one optimizer step on one process.
         rows_per_device: Maximum number of traces in one forward pass; the traces of a batch are sorted by length and
-            divided into passes: with 8, a batch of 12 is a pass of 8 and one of 4. On a CPU, a pass also keeps at most
-            0.5 GiB of activations, and is divided further.
+            divided into passes: with 8, a batch of 12 is a pass of 8 and one of 4. On a CPU, a pass is
+            divided further if it would keep more than 0.375 GiB of activations.
         learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size
             (docs/models.md, ``rstar2_env/models/suggested_learning_rates.py``).
         warmup_ratio: Share of the steps in which the learning rate warms up; the first step has a rate above 0.

@@ -169,7 +169,7 @@ class RolloutOptions:
     Attributes:
         env: Gymnasium id of the environment, a class in your own code (``./mine.py:MyEnv``), or a callable that
             returns an environment.
-        env_options: Options of the environment; ``env.NAME`` is short for an option.
+        env_options: Options of the environment; ``env.NAME`` sets one of them.
         wrappers: Wrappers of the training environment, innermost first. Each is a name with options
             (``fault_injection:rate=0.1``), a table, or your own code; see docs/wrappers.md.
         engine: Engine that generates the episodes: ``"transformers"`` uses the model being trained, ``"vllm"`` runs
@@ -330,7 +330,8 @@ class PartOptions:
             probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model or
             ``rollout.tail`` is ``"carry"``, and otherwise does nothing.
         sampler: Chooses the problems of a step.
-        hook: Callbacks of the running trainer. A list replaces the default; ``hook.NAME.OPTION`` adds a part.
+        hook: Callbacks of the running trainer. A list replaces the default list; ``hook.NAME.OPTION`` sets an option
+            of the hook ``NAME``, and adds this hook if the list lacks it.
     """
 
     rollout: Any = "plain"

@@ -15,7 +15,7 @@ class EvalOptions:
     Attributes:
         every: Steps between evaluations; 0 disables evaluation.
         episodes: Episodes in each evaluation.
-        env_options: Options that override ``rollout.env_options``; ``eval.env.NAME`` is short for an option. If the
+        env_options: Options that override ``rollout.env_options``; ``eval.env.NAME`` sets one of them. If the
             environment has splits and ``split`` is not set, ``split`` is ``"test"``.
         wrappers: Wrappers of the evaluation environment. ``rollout.wrappers`` are not applied in evaluation, so
             held-out metrics measure the task itself.

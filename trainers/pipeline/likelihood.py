@@ -47,7 +47,7 @@ class EngineStage(CheckedOptions):
         ENGINES.get(self.engine)
 
     def resolved(self) -> Mapping[str, Any]:
-        """Return all options that determine the outputs, without the seed, which the runner records; see ``Stage``."""
+        """Return all options that determine the outputs, except the seed (the runner records it); see ``Stage``."""
         found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
         return {name: value for name, value in found.items() if name != "seed"}
 

@@ -310,9 +310,10 @@ def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
 
 
 def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook:
-    """Return ``outlook`` with the step's state in a run that the user limited to the steps ``first`` to ``last``.
+    """Return a step's ``outlook`` as it is if the user limits the run to the steps ``first`` to ``last``, from 0.
 
-    The numbers count from 0.
+    Raises:
+        ConfigurationError: The step comes before ``first``, and cannot be accepted unchanged.
     """
     step = outlook.made.step
     if step.number > last:
@@ -353,7 +354,7 @@ def _take(run: PipelineRun, outlook: Outlook, events: _Events, say: Say) -> None
 
 
 class _Events:
-    """Writes events into the folder, and updates the states of the stages after each event."""
+    """Writes events into a pipeline's folder, and updates the states of the stages after each event."""
 
     def __init__(self, run: PipelineRun, pipeline: Pipeline) -> None:
         self._run = run
@@ -389,7 +390,7 @@ def _check_folder(folder: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Context manager that locks the folder against other runners; yields the file descriptor of the lock."""
+    """Context manager that locks a pipeline's folder against other runners; yields the lock's file descriptor."""
     try:
         lock = lock_file(folder / PIPELINE_FILE)
     except ConfigurationError as error:

@@ -18,7 +18,7 @@ from .workload import Workload, mean_tokens
 CLOSE = 0.9
 """Share of the usable memory above which a plan warns that the run may not fit."""
 _MUCH = 0.04
-"""Share of the training time; a plan reports longer waits for the process with the most tokens."""
+"""Share of the training time above which a plan reports the time spent waiting for the process with the most tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Published:
         source: The publication.
         seconds: The published seconds.
         planned: The planned seconds.
-        fitted: Whether an assumption was fitted to this figure, so that the figure does not confirm the plan.
+        fitted: Whether an assumption was fitted to the published time, so that this time does not confirm the plan.
     """
 
     what: str
@@ -59,7 +59,7 @@ PRIME_FIGURES = (
 
 
 def comparisons() -> list[Published]:
-    """Return the times and speeds that others published for runs, with the plan's figures for the same runs."""
+    """Return published times and speeds of runs, each with the value that a plan computes for the same run."""
     miles = miles_plan()
     assert miles.time is not None  # the speed of its device is known, and the run fits
     time = miles.time
@@ -102,7 +102,7 @@ def miles_plan() -> Plan:
 
 
 def rstar2_seconds() -> float:
-    """Return the mean seconds of a step that plans compute for the three stages of rStar2-Agent."""
+    """Return the planned seconds of a step of rStar2-Agent, as the mean over the steps of its three stages."""
     spent = 0.0
     for steps, mean, budget in STAGES:
         work = Workload(groups=512, played=32, trained=16, budget=budget, tokens_per_device=16_384, in_flight=512)

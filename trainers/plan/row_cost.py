@@ -65,8 +65,8 @@ class RowCost:
 
         The tree keeps its tokens, its masks, and copies of keys, values and queries.
 
-        The masks are converted to tokens as if the model recomputed its layers: then a token needs the least memory, so
-        the masks count most.
+        The masks are converted to tokens as if the model recomputed its layers. A token then needs the least memory, so
+        the estimate for the masks is never too low.
 
         Args:
             spans: See ``attention_calls``.

@@ -23,8 +23,9 @@ CPU_TILE_BYTES, CPU_KEPT_BYTES = 1 << 26, 1 << 28
 """Maximum bytes of a tile of float32 logits in the head on a CPU, and of the log-probabilities that its forward pass
 keeps for its backward pass."""
 CPU_PASS_BYTES, CPU_ROWS_BYTES = 1 << 29, 3 << 27
-"""Bytes of activations that one forward pass on a CPU keeps for its backward pass, if rows share prefixes and if they
-do not. A smaller pass would cut the prefix trees of a training step; rows that share nothing train as fast in it."""
+"""Maximum bytes of activations that one forward pass on a CPU keeps for its backward pass: in a training step, and in a
+cold start, whose rows share no prefixes. A smaller pass would cut the prefix trees of a training step; separate rows
+train as fast in smaller passes."""
 ZERO_BUCKETS = 2 * 2 * 500_000_000
 """Default bytes of DeepSpeed's two buckets, for reducing gradients and for gathering weights."""
 

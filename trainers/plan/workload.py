@@ -44,7 +44,7 @@ class Workload:
         offload_state: Whether the optimizer's state is in host memory during rollouts; ``None`` if that depends on
             whether a colocated engine needs the memory.
         transport: How weights reach servers: ``folder``, ``group`` or ``adapter``.
-        relays: Whether one server of each machine copies the weights of a shared folder for the others.
+        relays: Whether one server of each machine copies the weights of a shared folder for the other servers there.
         eval_every: Steps between evaluations; 0 for none.
         eval_episodes: Number of episodes of an evaluation.
         max_eval_tokens: Maximum number of tokens of an evaluation episode after its prompt.

@@ -113,7 +113,7 @@ def _turns(engine: Any, prompt: int, turn: int, *, seed: int = 0) -> tuple[list[
 
 
 def _planned_rates(policy: Any) -> tuple[float, float] | tuple[None, None]:
-    """Return the tokens per second that ``rstar2 plan`` estimates for reading and generating, if known."""
+    """Return the tokens per second that ``rstar2 plan`` estimates for prompts and for generation, if known."""
     sizes, model, sheet = scale(), sizes_of(policy), known_device()
     if model is None or sheet is None or sheet.operations is None or sheet.bandwidth is None:
         return None, None

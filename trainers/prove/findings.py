@@ -54,7 +54,7 @@ def planned_figure(name: str, value: float, planned: float | None) -> ProofFigur
     Args:
         name: The measured quantity, with its unit; larger values are better.
         value: The measured value.
-        planned: The estimate; ``None`` if it is unknown, for a figure without a range.
+        planned: The estimate; ``None`` if it is unknown, so that the figure has no range.
     """
     if planned is None:
         return ProofFigure(name, value)
@@ -68,7 +68,7 @@ class PartFinding:
     Attributes:
         part: Name of the part.
         level: Whether the part passed, was skipped or failed; see ``PartLevel``.
-        note: The reason if the part failed or was skipped, or what was run.
+        note: The reason if the part failed or was skipped, otherwise a description of the work that ran.
         figures: The measured figures, each with its expected range.
         seconds: Wall-clock seconds.
     """

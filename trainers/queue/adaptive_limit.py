@@ -31,7 +31,7 @@ class Adaptive:
         self.in_flight = in_flight
 
     async def __call__(self, desk: Desk) -> AsyncIterator[int]:
-        """Yield the number of concurrent episodes after each reading of the loads."""
+        """Yield the initial number of concurrent episodes, then the number after each reading of the engines' loads."""
         self.in_flight.begin()
         yield self.in_flight.number
         while True:

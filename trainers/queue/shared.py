@@ -74,7 +74,7 @@ class SharedQueue(LocalQueue):
 
         Raises:
             AbandonedRoundError: Another process failed.
-            SilentProcessError: This process was idle, and the others sent no message for ``timeout_s``.
+            SilentProcessError: This process was idle, and the other processes sent no message for ``timeout_s``.
         """
         self._rounds += 1
         one = SharedRound(self._player, groups, self._wire, self._rounds, self._timeout_s)
@@ -137,7 +137,7 @@ class SharedRound(LocalRound):
             raise
 
     async def _limit_silence(self) -> None:
-        """End the round if the others send no message: a stopped or unreachable process does not close connections."""
+        """End the round if no other process sends messages: a stopped or unreachable one keeps its connections open."""
         loop = asyncio.get_running_loop()
         self._last_message_s = loop.time()
         while (left := self._last_message_s + self._timeout_s - loop.time()) > 0:

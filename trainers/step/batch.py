@@ -45,10 +45,9 @@ class PlayedGroup:
 
     @property
     def compared(self) -> list[int]:
-        """Positions of the episodes for which advantages are computed: ``kept``, or all usable ones if weighted.
+        """Positions of the episodes for which advantages are computed: ``kept``; with ``weights``, all usable ones.
 
-        Usable episodes are available, have tokens of the policy, and are not in ``apart``; a group is weighted if its
-        ``weights`` are not empty.
+        An episode is usable if it is available, has tokens of the policy, and is not in ``apart``.
         """
         if not self.weights:
             return self.kept

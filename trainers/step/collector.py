@@ -1,9 +1,9 @@
 """``Collector``: plays, scores and selects the episodes of a step, and makes the rows to train on; without torch.
 
-A step draws starts, the same in every process. Each process takes its share: it plays and scores these groups, selects
-episodes, replaces rejected groups (by new groups in a limited number of rounds, or by copies of other groups), computes
-the advantages of all kept groups together, makes rows, and reports the results of all groups to the sampler, the
-selector and other adaptive parts.
+A step draws the starts of its groups, the same in every process. Each process plays and scores its share of the groups,
+selects episodes, replaces rejected groups (by new groups in a limited number of rounds, or by copies of other groups),
+computes the advantages of all kept groups together, makes rows, and reports the results of all groups to the sampler,
+the selector and other adaptive parts.
 
 A group belongs to one process until its rows are made. Any process with room may play its episodes and return them
 (``trainers/queue``). Apart from these episodes, processes exchange only results and counts. If one process raises an
@@ -238,7 +238,7 @@ class Collector:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Context manager that reports an error of this process to the others, so that they do not wait for it."""
+        """Context manager that reports an error of this process to all other processes, which then stop waiting."""
         try:
             yield
         except Exception as error:

@@ -37,7 +37,7 @@ class StepOptions:
             ``drop`` them, or ``carry`` them over to the next step. With ``drop`` and ``carry``, ``spare`` groups are
             started in addition.
         spare: Number of additional groups, as a share of ``problems_per_step``.
-        timeout_s: Seconds that an idle process waits for a message of the others while episodes are played.
+        timeout_s: Seconds that an idle process waits for a message of another process while episodes are played.
     """
 
     problems_per_step: int

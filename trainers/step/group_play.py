@@ -40,7 +40,7 @@ class GroupPlace:
         drawn: The step in which the group was first played, and the group's number in that step; both numbers seed the
             policy's draws.
         ended: Episodes of the group that ended in earlier steps, by their key in the group.
-        begun: Partial episodes from earlier steps, in the same form.
+        begun: Partial episodes of the group from earlier steps, by their key.
     """
 
     number: int
@@ -167,11 +167,11 @@ class GroupPlay:
     def name_parents(self, groups: Sequence[Sequence[Episode]]) -> None:
         """Set ``parent`` of each branch: the parent's position in its group, and the number of tokens that they share.
 
-        If the part did not return the parent, ``parent`` names the earlier episode of the group that shares the most
-        tokens with the branch through common ancestors; the position is -1 if there is none.
+        If the rollout part did not return the parent, ``parent`` names the earlier episode of the group that shares the
+        most tokens with the branch through common ancestors; the position is -1 if there is none.
 
         Args:
-            groups: The groups that the part returned.
+            groups: The groups that the rollout part returned.
         """
         for group in groups:
             places = {id(episode): place for place, episode in enumerate(group)}
@@ -216,7 +216,10 @@ class GroupPlay:
         return GroupPlace(self._first + group, (self.step, self._first + group))
 
     async def _play(self, start: Start, key: EpisodeKey, request: PlayRequest) -> Episode:
-        """Return an episode that an earlier step played, or else play it; ``request.group`` is the group's position."""
+        """Return an episode that an earlier step played, or else play it.
+
+        ``request.group`` is the position of the group among the starts of the call.
+        """
         group = request.group
         place = self._place(group)
         episode = place.ended.get(key)

@@ -9,7 +9,7 @@ import numpy as np
 from rstar2_env.core.row import Row
 
 _ENDED = ("answered", "no_answer")
-"""Ends of episodes whose last turn the policy ended itself, with an end-of-turn token."""
+"""Values of ``Episode.end`` for which the policy ended the last turn itself, with an end-of-turn token."""
 
 
 def mask_metrics(

@@ -129,7 +129,7 @@ class Prefetch(Generic[B, S]):
 
     @contextmanager
     def updated(self, step: int, *, between: bool = True) -> Iterator[None]:
-        """Context manager that syncs the current weights first, and at its end starts the batches that may use them.
+        """Context manager that first syncs the current weights, and at its end lets batches start that may use them.
 
         Without ``carry``, nothing is collected inside the context.
 
@@ -196,11 +196,11 @@ class Prefetch(Generic[B, S]):
         self._collector.load_state_dict(state)
 
     def _wanted(self, number: int, step: int) -> bool:
-        """Return whether the run will probably need another batch, if batch ``number`` is trained on from ``step``."""
+        """Return whether the run probably needs another batch, if training on batch ``number`` begins at ``step``."""
         return step + (self._next - number) * self._pace.every < self._pace.last
 
     def _permit(self, number: int, step: int) -> None:
-        """Start the batches for which the current weights are new enough.
+        """Permit the collection of the batches for which the current weights are new enough.
 
         Args:
             number: Number of the batch whose first update follows.

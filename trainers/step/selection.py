@@ -80,7 +80,7 @@ def weigh(
 def importance_weights(
     group: Sequence[Episode], selector: Selector, keep: int, kept: Sequence[int], apart: Sequence[int] = ()
 ) -> dict[int, float]:
-    """Return the factors of the advantages of the kept episodes, by position; empty if the selector has none.
+    """Return the factor of each kept episode's advantage, by position; empty if the selector computes no factors.
 
     Args:
         group: The episodes of the group, scored.

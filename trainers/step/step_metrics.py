@@ -26,9 +26,9 @@ The kind is ``end``, ``component`` or ``reason``; a metric is named after each p
 
 
 def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
-    """Return the ends, the reward components and the reasons for dropping episodes in some groups; see ``FigureNames``.
+    """Return ends, reward components and reasons for dropping episodes that occur in ``groups``, as ``FigureNames``.
 
-    Processes exchange these pairs, so that all report the same metrics.
+    Processes exchange these pairs (kind, name), so that all processes report the same metrics.
     """
     names = {("end", episode.end) for group in groups for episode in group.episodes}
     names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}
@@ -50,8 +50,8 @@ def step_metrics(
     Returns:
         The metrics are:
 
-        - ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (number of those that
-          count), and the metrics of ``episode_sums``;
+        - ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (number of available
+          episodes), and the metrics of ``episode_sums``;
         - ``kept/advantage``: mean of the absolute values;
         - ``dropped/<reason>``: shares of all episodes;
         - ``rollout/groups_rejected``: share of the groups;

@@ -1,11 +1,12 @@
 """``SftTrainer``: TRL's ``SFTTrainer`` in small passes, without values that the loss does not need.
 
 A batch has traces drawn at random. It is divided into passes of rows of similar length, each as wide as its longest
-row, and the head computes the policy's tokens alone. transformers can instead sample batches of traces of similar
-length. This also saves padding, but the traces then become shorter from step to step: a training of few steps ends
-with the shortest traces, and the model forgets the behaviour in the long ones. Entropy and token accuracy, which TRL
-computes over the vocabulary at every token, are left out. The loss and its gradients are those of the whole batch. With
-any sharding, every process computes the same number of passes, since a pass gathers the weights of all processes.
+row, and the head computes log-probabilities of the policy's tokens alone. transformers can instead sample batches of
+traces of similar length. This also saves padding, but the traces then become shorter from step to step: a training of
+few steps ends with the shortest traces, and the model forgets the behaviour in the long ones. Entropy and token
+accuracy, which TRL computes over the vocabulary at every token, are left out. The loss and its gradients are those of
+the whole batch. With any sharding, every process computes the same number of passes, since a pass gathers the weights
+of all processes.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class Evaluate(PlayingStage):
     """Evaluate a model, as ``rstar2 eval`` does.
 
     Attributes:
-        k: The k of pass@k, avg@k and maj@k; ``None`` means 1 and ``n``.
+        k: The values of k for pass@k, avg@k and maj@k; ``None`` means 1 and ``n``, the number of episodes per problem.
     """
 
     k: list[int] | None = None

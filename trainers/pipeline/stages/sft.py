@@ -28,7 +28,7 @@ _NOT_LEARNED = (
     *("sharding", "threads", "report_to", "progress", "seed"),
 )
 """Options that ``Sft.resolved`` leaves out: the fingerprint of the stage covers ``model`` and ``seed`` separately, and
-the others do not affect what the model learns."""
+the other options do not affect the trained weights."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The language-model head on a CPU: computes log-probabilities of tokens from hidden states, tile by tile.
 
-Without Triton, TRL's fused head also computes tokens without a label. Its tiles have 4,096 tokens and 32,768 vocabulary
-entries; a tile needs a dozen temporary tensors of its size, and the backward pass repeats each matrix product. Here a
-tile covers the whole vocabulary, so that torch's softmax can compute it, and few tokens, so that these tensors stay
-small. If there are few tokens, their log-probabilities are kept for the backward pass; otherwise they are computed
-again, tile by tile.
+Without Triton, TRL's fused head also computes log-probabilities of tokens without a label, which the loss does not
+need. Its tiles have 4,096 tokens and 32,768 vocabulary entries; a tile needs a dozen temporary tensors of its size, and
+the backward pass repeats each matrix product. Here a tile covers the whole vocabulary, so that torch's softmax can
+compute it, and few tokens, so that these tensors stay small. If there are few tokens, their log-probabilities are kept
+for the backward pass; otherwise they are computed again, tile by tile.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class CpuLogProbs(torch.autograd.Function):
 
 
 class _Head:
-    """Computes the logits of a tile of tokens, and their derivative."""
+    """Computes the logits of a tile of tokens, and passes gradients back through their soft cap and scaling."""
 
     def __init__(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, cap: float | None, scale: float

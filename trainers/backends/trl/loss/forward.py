@@ -1,9 +1,9 @@
 """Forward passes: the log-probabilities of the policy's tokens, without keeping the logits of a whole row in memory.
 
-The head is TRL's fused head (``fused_head``), which processes the vocabulary in tiles and computes only tokens with a
-label. Rows are padded on the right, so in a causal model no token attends to padding. Therefore no mask is needed, and
-attention without a mask takes the fast path of ``scaled_dot_product_attention``. Rows of a prefix tree are computed as
-one packed sequence, whose results are then copied to the rows.
+The head is TRL's fused head (``fused_head``), which processes the vocabulary in tiles and, on a CPU or with Triton,
+skips tokens without a label. Rows are padded on the right, so in a causal model no token attends to padding. Therefore
+no mask is needed, and attention without a mask takes the fast path of ``scaled_dot_product_attention``. Rows of a
+prefix tree are computed as one packed sequence, whose results are then copied to the rows.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class ReferenceModel:
             shard(self.model, device, compute, trained=False)
 
     def score(self, policy: Any, batch: MicroBatch, autocast: Autocast) -> Tensor:
-        """Return the log-probabilities of the policy's tokens, (B, W - 1)."""
+        """Return the reference model's log-probabilities of the policy's tokens, (B, W - 1)."""
         with torch.no_grad():
             if self.model is not None:
                 return score(self.model, batch, autocast).logp

@@ -2,8 +2,9 @@
 
 On an accelerator, TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of
 the normalizer (a logit minus its log-probability) only for the backward pass. This module reads the saved logarithm, so
-the mean log-probability needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes the tokens
-with a label. The head runs a copy of TRL's forward method in which two global names are replaced. Tested with TRL 1.16.
+the mean log-probability needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes log-probabilities
+only of tokens with a label. The head runs a copy of TRL's forward method in which two global names are replaced. Tested
+with TRL 1.16.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Micro-batches: the tensors of a few rows that one forward pass computes.
 
 Each micro-batch is as wide as its own longest row. Every process computes the same number of micro-batches, since
-backward passes are collective: every one under sharding, only the last one under data parallelism.
+backward passes are collective: with sharding, all of them; with plain data parallelism, the last one of each step.
 """
 
 from __future__ import annotations
@@ -190,7 +190,10 @@ def lay_out(
 def _peers(
     batch: Sequence[int], rows: Sequence[Row], embeddings: Sequence[FloatArray | None], device: torch.device | str
 ) -> tuple[Tensor, Tensor]:
-    """Return the embeddings of each row's peers in its group, (B, K, H), and their relations to the row, (B, K)."""
+    """Return, for each row, the embeddings of the other rows of its group, (B, K, H), and their relations, (B, K).
+
+    A relation is 1 for a positive of the row, -1 for a negative, else 0; see ``contrast.relations``.
+    """
     found = [relations(rows, position) for position in batch]
     most = max((len(others) for others, _ in found), default=0)
     size = max((len(one) for one in embeddings if one is not None), default=1)

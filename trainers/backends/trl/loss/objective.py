@@ -124,7 +124,7 @@ class Objective:
         return {name: (total, count) for name, (total, count) in zip(names, torch.stack(totals).tolist(), strict=True)}
 
     def observe(self, figures: dict[str, tuple[float, float]]) -> None:
-        """Pass the metrics of an optimizer step, summed over all processes, to the terms and correction that adapt."""
+        """Pass the metrics of an optimizer step, summed over all processes, to the adaptive terms and correction."""
         for part in self._adapting():
             part.observe(figures)
 

@@ -164,7 +164,7 @@ class Stopping(TrainerCallback):
             )
 
     def _saved(self, trainer: Trainer) -> str:
-        """Write a checkpoint of the last finished step, unless there is one; return a line on how to resume from it."""
+        """Write the checkpoint of the last finished step if it is missing; return a line on how to resume from it."""
         step = int(trainer.state.global_step)
         newest = newest_checkpoint(self._folder)
         if newest is None or step_of(newest) != step:

@@ -267,7 +267,7 @@ class TrlRunState:
             self.set_coefficient(value, name)
 
     def _place(self, term: str) -> int:
-        """Return the position of a term of the loss that has a coefficient."""
+        """Return the index of the loss term named ``term``; raise an error if the term has no coefficient ``coef``."""
         terms = self._trainer.objective.terms
         having = [name for name, one in zip(self._terms, terms, strict=True) if _has_coef(one)]
         if term not in having:

@@ -29,7 +29,7 @@ class StepSpans(TrainerCallback):
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Open the span of the optimizer."""
+        """Open the span of the optimizer's update."""
         self._opened.enter_context(phase_span("optimizer"))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:

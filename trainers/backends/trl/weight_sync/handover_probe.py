@@ -28,7 +28,7 @@ TOLERANCE = {torch.float32: 2e-3, torch.float16: 0.03, torch.bfloat16: 0.1}
 same weights differ by 1e-6 to 1e-4 in float32, and by 0.01 to 0.03 in bfloat16."""
 EXPLAINED = {**TOLERANCE, torch.float32: 5e-4}
 """Maximum mean distance, in nats, that rounding in a precision can explain. In float32, rounding causes up to 1e-4. The
-value for float32 lies between this and the tolerance, so that the check ``engine_differs`` of the diagnosis notices an
+value for float32 lies between 1e-4 and ``TOLERANCE``, so that the check ``engine_differs`` of the diagnosis notices an
 engine in bfloat16."""
 
 _TOKENS = 16
