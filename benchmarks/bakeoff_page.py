@@ -42,7 +42,7 @@ def section(told: Told) -> list[str]:
     text += ["", *_wrapped(_how(budgets, told))]
     made = (
         f"{len(every)} of {planned} planned runs are in the tables. All runs together took {hours:.1f} hours of CPU "
-        "time; each had one core of a machine with other work. The tables contain no times."
+        "time; each had one core of a busy machine. The tables contain no times."
     )
     text += ["", *_wrapped(made), ""]
     text += ["```sh", "python benchmarks/bakeoff.py run     # make the runs that are missing, in slices with --runs 10"]
@@ -58,13 +58,12 @@ def _how(budgets: set[int], told: Told) -> str:
     return (
         f"Every run begins with the cold start of its world and ends when its policy has generated {tokens} tokens in "
         "training (the hook [`token_budget`](trainers/hooks.md#token_budget)); tokens of rejected and refilled "
-        "episodes count. All recipes share 8 problems a step, groups of 8 and temperature 1; their other options are "
-        "their own. "
+        "episodes count. All recipes use 8 problems a step, groups of 8 and temperature 1; their other options differ. "
         f"The learning rate of each recipe and world is the best of {', '.join(f'{rate:g}' for rate in RATES)} on seed "
-        f"{RATE_SEED}, which is not in the means. Rates were chosen on the {problems} held-out problems that also give "
-        "the means, so means are slightly too high, for all recipes alike. An interval is a 95 % interval over seeds "
-        "(Student's t). With three seeds, intervals are wide, and seven recipes are compared with one, so an interval "
-        "that barely excludes 0 is weak evidence."
+        f"{RATE_SEED}, which is not in the means. Learning rates were chosen on the {problems} held-out problems that "
+        "also give the means, so means are slightly too high, for all recipes alike. An interval is a 95 % interval "
+        "over seeds (Student's t). With three seeds, intervals are wide, and seven recipes are compared with one, so "
+        "an interval that barely excludes 0 is weak evidence."
     )
 
 
@@ -103,7 +102,7 @@ def _answer(lines: Sequence[Line]) -> str:
         f"`{best}` has the highest success, {means[best]:.3f} (cold start: {before:.3f}). "
         + (f"Not distinguishable from `{best}` by the intervals: {_list(order, means)}. " if order else "")
         + (
-            "Lower (interval of the difference below 0): "
+            f"Lower than `{best}` (interval of the difference below 0): "
             f"{_list(sorted(worse, key=lambda recipe: -means[recipe]), means)}."
             if worse
             else ""

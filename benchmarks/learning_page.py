@@ -176,7 +176,7 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
     title = f"with {faults:.0%} injected faults" if faults else "without injected faults"
     text = [f"### Compared, {title}", ""]
     text += [
-        f"Every arm trains on {settings['budget']} episodes. An arm that selects episodes plays twice this number.",
+        f"Every arm trains on {settings['budget']} episodes. Arms that select episodes play twice as many.",
         f"Evaluations use {settings['problems']} held-out problems. The column of a seed has three figures: success,",
         "failing calls, and tokens of a correct episode. The last four columns compare the arm with",
         f"`{BASE}`: the mean over the seeds of the paired differences, with its 95 % interval (Student's t),",
@@ -208,7 +208,7 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
             "",
             f"{'All' if several else 'Some'} runs of {_listed(alone)} have only one evaluation in the last",
         ]
-        text += ["fifth of their steps, after the last step."]
+        text += ["fifth of their steps: after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
     told = f"This aim is reached by {_listed(passed) or 'no arm'}."

@@ -1,6 +1,6 @@
 """Read the results of one run of ``pipelines/smollm2_cpu.yaml`` (``make train-real``), and write their page.
 
-    python benchmarks/real_run.py read runs/smollm2/run --commit COMMIT --load "two cores, nothing else"
+    python benchmarks/real_run.py read runs/smollm2/run --commit COMMIT --load "two otherwise idle cores"
     python benchmarks/real_run.py page
 
 ``read`` writes ``docs/data/smollm2_cpu.json`` from the folder of the run: where it was made (command, commit, load,
@@ -216,7 +216,7 @@ def page(told: Mapping[str, Any]) -> str:
         "![Left: right answers to held-out problems before and after each training. Right: right answers in each step "
         "of GRPO-RoC](pictures/real-model.png)",
         _table(head, rows),
-        f"The share of right answers is of {figures['after']['episodes']} test problems, with one sample of each at "
+        f"Right answers are counted on {figures['after']['episodes']} test problems, with one sample per problem at "
         f"temperature 1. GRPO-RoC changes the share after the cold start by {gain['right']:+.3f} (95 % interval "
         f"{gain['low']:+.3f} to {gain['high']:+.3f}, paired by problem). Of the episodes in training, "
         f"{train['first']:.2f} are right in the first {ENDS} steps and {train['last']:.2f} in the last {ENDS}.",

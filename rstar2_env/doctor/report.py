@@ -157,9 +157,9 @@ _HEAD = """# A run on a GPU
 
 A form for runs on machines on which this project was not tested. `rstar2 doctor --report FILE` completes it as far as
 possible, `--prove` adds measurements of the machine, and `--folder RUN` adds the metrics of a run; please fill in the
-cells with … and submit the form as an issue of the repository, so that docs/rocm.md can state what was run. The last
-section is the state of the machine as JSON: if it is saved as FILE, `rstar2 doctor --machine FILE`, run on any other
-machine, checks that state.
+`…` cells, and submit the form as an issue of the repository, so that docs/rocm.md can state what was run. The last
+section is the machine's state as JSON: if you save it as FILE, `rstar2 doctor --machine FILE` checks that state on any
+other machine.
 """
 _EMPTY_HEAD = _HEAD.replace("# A run on a GPU", "# Form for a run on a GPU\n\nNo run on a GPU has been reported yet.")
 _STATE = """## State of the machine

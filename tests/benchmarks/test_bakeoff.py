@@ -99,8 +99,8 @@ def test_the_page_tells_who_is_best_and_who_is_worse(bakeoff: ModuleType, page: 
     text = " ".join(" ".join(page.section({"countdown": (lines, settings)})).split())
     assert "`grpo` has the highest success, 0.720 (cold start: 0.200)." in text
     assert (
-        "Not distinguishable from `grpo` by the intervals: `rloo` 0.713. Lower (interval of the difference below 0): "
-        "`dapo` 0.527," in text
+        "Not distinguishable from `grpo` by the intervals: `rloo` 0.713. Lower than `grpo` (interval of the difference "
+        "below 0): `dapo` 0.527," in text
     )
     assert "| `dapo` | 0.0002 | 0.500 | 0.530 | 0.550 | 0.527 (0.464 to 0.589) | -0.193" in text, "without seed 3"
     assert "| `dapo` | **0.990** | 0.990 | 0.990 |" in text
