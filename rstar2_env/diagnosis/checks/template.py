@@ -70,7 +70,7 @@ register(
         "latest prompts of a task: a cut prompt loses the problem or the instructions, and its episodes reward "
         "guessing",
         severity="error",
-        cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse such "
+        cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse longer "
         "prompts, other trainers cut them.",
         change=("data.max_prompt_length=HIGHER (verl)",),
         otherwise="Prompts that are padded to the limit: then all have the same length.",

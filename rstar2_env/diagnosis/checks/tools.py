@@ -109,8 +109,8 @@ register(
         name="tool_unused",
         title="The policy no longer calls the tool",
         looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 3 steps",
-        rule="the policy made at least 0.3 calls an episode at the start, and in 3 consecutive means it makes fewer "
-        "than 0.05 calls an episode, or fewer than 5 % of the calls at the start",
+        rule="the policy made at least 0.3 calls an episode at the start, and in 3 consecutive means of 3 steps it "
+        "makes fewer than 0.05 calls an episode, or fewer than 5 % of the calls at the start",
         severity="warning",
         cause="Calls that fail or are penalized, or problems that the policy solves better without the tool.",
         change=("--set selector=roc", "--set reward=return", "rstar2 sft --traces traces.jsonl --model MODEL"),
@@ -124,7 +124,7 @@ register(
         looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
         rule="more than 90 % of the calls are errors in 3 steps or in an evaluation, or more than 87 % over 5 steps, "
         "if at least 5 % of the episodes call the tool (steps and evaluations with fewer than 5 calls are left out): a "
-        "model that has not learned the tool yet fails in 30 to 70 % of its calls",
+        "model that has not learned to use the tool fails in 30 to 70 % of its calls",
         severity="error",
         cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
         change=(
