@@ -350,7 +350,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("rollout/slowest_process",),
             "number",
             "Rank of the process whose rollout took the longest; only in runs of several processes.",
-            "Another rank in each step; always the same rank if one process is slow.",
+            "Changes from step to step; always the same rank if one process is slow.",
         ),
         Metric(
             ("seconds/offload",),
@@ -388,7 +388,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("speed/mfu",),
             "share",
             "Operations of the model per second, as a share of the device's peak, if the peak is known.",
-            "At most about 0.5, the share that fits published training on H100 (docs/step-costs.md); lower if a pass "
+            "At most about 0.5, the value fitted to published training on H100 (docs/step-costs.md); lower if a pass "
             "has few tokens.",
         ),
     ),

@@ -64,7 +64,8 @@ register(
         severity="error",
         cause="A learning rate that is too high for the KL coefficient, or ratios that are not bounded.",
         change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook.reference_reset.most_kl=0.5"),
-        otherwise="A reference model that differs from the policy from the first step on, such as another cold start.",
+        otherwise="A reference model that differs from the policy from the first step on, such as the model of another "
+        "cold start.",
         needs=("kl",),
         look=_look,
         effects=("held_out_falls",),

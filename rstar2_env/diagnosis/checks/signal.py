@@ -184,8 +184,8 @@ register(
         title="The selector rejects every group",
         looks_at="the groups whose episodes have unequal rewards, or `groups/not_selected` of a run without recorded "
         "episodes",
-        rule="in 3 steps, the selector rejects at least 95 % of the groups with unequal rewards, which are at least 6 "
-        "groups and at least a quarter of all groups: almost nothing is learned",
+        rule="in 3 consecutive steps, the selector rejects at least 95 % of the groups with unequal rewards, which are "
+        "at least 6 groups and at least a quarter of all groups: almost nothing is learned",
         severity="error",
         cause="A selector whose conditions no group meets, or that keeps only episodes with equal rewards.",
         change=("--set selector=all",),
