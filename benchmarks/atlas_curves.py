@@ -43,8 +43,8 @@ number of sampled groups is {samples} in the rows of the table *Worlds* from *{f
 - *Updates behind* is the staleness, in updates, of the weights that sampled the episodes. Older weights are the
   current weights minus {rate:g} times the true gradient at the current weights; each further update repeats this step.
 - With *turns* 1, the policy has only one decision. An update along a policy gradient then has the angle 0 or 180 by
-  construction, so *turns* 1 is left out when angles are compared. The worlds with *turns* 3 and with *failure rate* 0.3
-  are the same: from 2 to 3 turns, the failure rate also changes from 0 to 0.3.
+  construction, so worlds with *turns* 1 are left out when angles are compared. The worlds with *turns* 3 and with
+  *failure rate* 0.3 are the same: from 2 to 3 turns, the failure rate also changes from 0 to 0.3.
 """
 
 

@@ -17,7 +17,7 @@ from ._congruence import Congruence
 
 
 class BootcampEnv(AdaptedEnv):
-    r"""One instance of a task with InternBootcamp's protocol, answered in a turn without a tool call.
+    r"""One instance of a task that follows InternBootcamp's protocol, answered in a turn without a tool call.
 
     InternBootcamp (arXiv 2508.08636) calls such a task a bootcamp.
 

@@ -34,7 +34,7 @@ class KnightsKnaves(Puzzle):
     ``people=3`` (2 to 8), ``depth=2`` (2 to 4; at depth 1, the opposite of every solution would be a solution too).
 
     ## Random baseline
-    0.125: the player draws a random kind for each of three people. In general, the mean reward is 1 / 2^``people``.
+    0.125: the player draws a random kind for each of three people. In general, the player earns 1 / 2^``people``.
     """
 
     name = "knights_knaves"

@@ -35,8 +35,8 @@ class Saturn(Puzzle):
     5) to (3, 5, 6), and models of 7B with (3, 5, 13) to (3, 5, 15). Without a box the reward is 0, not SATURN's -1.
 
     ## Random baseline
-    0.077: the player draws a random assignment. Small instances are easy to guess: at (n, k, l) = (3, 5, 5) the player
-    earns 0.51, at (3, 5, 15) 0.13, at (3, 7, 40) 0.0135, and at (6, 7, 40) 0.52. Compare every score with this
+    0.077: the player draws a random assignment. Small instances are easy to guess: at (n, k, l) = (3, 5, 5) a random
+    player earns 0.51, at (3, 5, 15) 0.13, at (3, 7, 40) 0.0135, and at (6, 7, 40) 0.52. Compare every score with this
     baseline.
     """
 

@@ -41,7 +41,7 @@ class StringCompose(Puzzle):
     is ``show_source=False``, which shows only the names of the functions.
 
     ## Random baseline
-    0.017: the player answers with the unchanged input. This player earns more at level 1, and hardly anything at
+    0.017: the player answers with the unchanged input. The random player earns more at level 1, and hardly anything at
     level 4.
     """
 

@@ -25,8 +25,8 @@ _HEALTHY = {
     "reward": "Rises together with `eval/pass_rate`. If the reward rises while `eval/pass_rate` falls, the reward is "
     "exploited. The level depends on the problems and on the components of the reward.",
     "tool_error_share": (
-        "Falls, to below 0.3. A model that has not learned the tool yet fails in 0.3 to 0.7 of its calls; above 0.9, "
-        "suspect the tool or the dialect."
+        "Falls, to below 0.3. A model that has not learned to use the tool fails in 0.3 to 0.7 of its calls; above "
+        "0.9, suspect the tool or the dialect."
     ),
     "tool_error_share_correct": (
         "Falls, with the selector `roc` or a penalty. With plain GRPO, it stays where it is: at about 0.1 to 0.15 "
@@ -37,7 +37,7 @@ _HEALTHY = {
         "level depends on the problems."
     ),
     "code_share": (
-        "Near 1 if the problems need the tool; near 0, the policy does not use it. Otherwise, it depends on the "
+        "Near 1 if the problems need the tool; near 0, the policy does not use the tool. The level depends on the "
         "problems."
     ),
     "code_share_correct": "Not below `eval/code_share`: otherwise, episodes with a tool call are right less often than "
@@ -47,11 +47,11 @@ _HEALTHY = {
         "see `rollout/end/turns`."
     ),
     "broken_format": "Falls to 0.",
-    "truncated": "Near 0. Above 0.25 for one kind of budget, the answers are cut by this budget.",
+    "truncated": "Near 0. Above 0.25 for one budget, this budget cuts too many answers.",
     "repetition": "0.05 to 0.2 in ordinary solutions with code, at most 0.4.",
     "tokens": (
-        "Above 0 and below `rollout.max_episode_tokens`. While the pass rate does not rise, not less than a third of "
-        "its level at the start, and not more than 3 times this level."
+        "Above 0 and below `rollout.max_episode_tokens`. Not less than a third of the length at the start, and not "
+        "more than 3 times this length, unless the pass rate rises."
     ),
 }
 _READ_FROM_EPISODES = {
@@ -103,8 +103,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             _everywhere("end/NAME"),
             "share",
             "Share of the played episodes that have the end in the name.",
-            "`answered` (or `terminated`): near 1. `no_answer`, `tokens`, `turns` and `time`: near 0; above 0.25, the "
-            "answers are cut by the budget in the name. `unavailable`: 0. `cancelled`: see `rollout/cancelled`.",
+            "`answered` (or `terminated`): near 1. `no_answer`: near 0. `tokens`, `turns` and `time`: near 0; above "
+            "0.25, that budget cuts too many answers. `unavailable`: 0. `cancelled`: see `rollout/cancelled`.",
         ),
         Metric(
             _everywhere("unavailable"),
@@ -161,8 +161,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             "groups",
             "Number of a step's groups that have correct and wrong episodes, but no signal: the selector rejects the "
             "group, or the kept episodes have equal rewards.",
-            "0 with the selector `roc` if the reward distinguishes right and wrong answers; otherwise few groups, "
-            "since right and wrong episodes can be compared.",
+            "0 with the selector `roc` if the reward distinguishes right and wrong answers; otherwise few: a group "
+            "with right and wrong episodes should have a signal.",
         ),
         Metric(
             ("kept/advantage",),
@@ -218,8 +218,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/share/KIND",),
             "share",
             "Probability of each kind of problem in the step.",
-            "The shares of all kinds add up to 1. `stages` and `curriculum`: 1 for the present kind. Otherwise, a "
-            "share depends on the recent results of the kind.",
+            "The shares of all kinds add up to 1. `stages` and `curriculum` draw from one kind, whose share is 1. With "
+            "other samplers, a share depends on the recent results of the kind.",
         ),
         Metric(("sampler/level",), "number", "Level of the curriculum, counted from 1.", "Rises as the policy learns."),
         Metric(

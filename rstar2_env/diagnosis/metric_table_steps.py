@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rstar2_env.diagnosis.metrics import Metric
 
-_LENGTHS = "No general range: the number depends on the number and the lengths of the episodes."
+_LENGTHS = "No general range: it depends on the number and the lengths of the episodes."
 _CLIP = (
-    "0 with one update for each rollout. With several updates, the shares of both bounds together are 0.001 to 0.02, "
-    "at most 0.5, with ratios of tokens; with ratios of turns or sequences and bounds of about 3e-4, they are 0.6 to "
-    "0.85, at most 0.95."
+    "0 with one update for each rollout. With several updates and ratios of tokens, the shares of both bounds together "
+    "are 0.001 to 0.02, at most 0.5; with ratios of turns or sequences and bounds of about 3e-4, they are 0.6 to 0.85, "
+    "at most 0.95."
 )
 
 
@@ -30,7 +30,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             "gradient",
             "Norm of the gradient before `optim.max_grad_norm` bounds it.",
             "Finite, and above 0 in steps that train on rows with an advantage; at most 10 times "
-            "`optim.max_grad_norm`. A few times this bound is common and harmless.",
+            "`optim.max_grad_norm`. A few times `optim.max_grad_norm` is common and harmless.",
         ),
         Metric(
             ("learning_rate",),
@@ -94,8 +94,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("policy/entropy",),
             "nats",
             "Mean entropy of the distribution of a token.",
-            "0.1 to 0.8 in text of trained models. Below 0.05, or above both 1 and 3 times its level at the start, it "
-            "is a fault.",
+            "0.1 to 0.8 in text of trained models. Below 0.05, it is a fault; so is an entropy above 1 nat that is "
+            "more than 3 times its level at the start.",
         ),
         Metric(
             ("policy/lag",),
@@ -110,8 +110,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("logp_difference"),
             "nats",
             "Mean of abs(log π_old - log μ); π_old is the trainer's probability of a sampled token, μ the engine's.",
-            "1e-6 to 1e-4 in float32 and 0.01 to 0.03 in bfloat16, without a rise, if all turns are sampled with the "
-            "newest weights; at most `mismatch/explained`.",
+            "1e-6 to 1e-4 in float32 and 0.01 to 0.03 in bfloat16; at most `mismatch/explained`. It does not rise if "
+            "all turns are sampled with the newest weights.",
         ),
         Metric(
             _by_depth("kl"),
@@ -130,8 +130,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("ess"),
             "share",
             "Effective sample size as a share of the tokens, (Σc)² / (n Σc²); c is the correction's weight of a token.",
-            "1 if engine and trainer compute the same probabilities; otherwise near 1. At 0.9, the tokens are worth "
-            "nine tenths of their number.",
+            "1 if engine and trainer compute the same probabilities; otherwise near 1. At 0.9, a mean is as precise as "
+            "over nine tenths of the tokens with equal weights.",
         ),
         Metric(
             _by_depth("weight"),
@@ -235,7 +235,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("teacher_kl",),
             "nats",
             "KL(π, π_teacher) of a token, estimated by k3, for `opd` and `kdrl`.",
-            "Falls towards 0, at which the policy equals the teacher. The level at the start depends on both.",
+            "Falls towards 0, at which the policy equals the teacher. The level at the start depends on policy and "
+            "teacher.",
         ),
         Metric(
             ("entropy",),
@@ -262,8 +263,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("external",),
             "share",
             "Share of tokens from external data in the loss `rl_plus`.",
-            "0 without rows of an expert. Otherwise constant, unless lengths change: it is the share of these rows "
-            "among all rows, weighted by their tokens.",
+            "0 without rows of an expert; otherwise constant, unless lengths change.",
         ),
     ),
     "Tokens and time": (
@@ -276,8 +276,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("tokens/trained",),
             "tokens",
-            "Number of tokens of a step's rows with an advantage.",
-            "Above 0; at 0, nothing is learned. The number depends on the number and the lengths of the episodes.",
+            "Number of tokens in those rows of a step that have an advantage.",
+            "Above 0; at 0, nothing is learned. It depends on the number and the lengths of the episodes.",
         ),
         Metric(
             ("tokens/no_grad",),
@@ -350,7 +350,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("rollout/slowest_process",),
             "number",
             "Rank of the process whose rollout took the longest; only in runs of several processes.",
-            "Another rank in each step; always the same rank if one process is slow.",
+            "Changes from step to step; always the same rank if one process is slow.",
         ),
         Metric(
             ("seconds/offload",),
@@ -363,8 +363,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("seconds/tool",),
             "seconds",
             "Mean time that an episode spends in the environment.",
-            "Constant: milliseconds per call, and the time of the programs. If it doubles, calls wait in the queue of "
-            "the sandbox.",
+            "Constant: the run time of the programs, plus milliseconds per call. If it doubles, calls wait in the "
+            "queue of the sandbox.",
         ),
         Metric(
             ("seconds/engine_wait",),
@@ -388,7 +388,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("speed/mfu",),
             "share",
             "Operations of the model per second, as a share of the device's peak, if the peak is known.",
-            "At most about 0.5, the share that fits published training on H100 (docs/step-costs.md); lower if a pass "
+            "At most about 0.5, the value fitted to published training on H100 (docs/step-costs.md); lower if a pass "
             "has few tokens.",
         ),
     ),

@@ -17,11 +17,12 @@ class Rover(CheckedOptions):
     r"""$(Q - y)^2$, where the log-ratio to the old policy defines the value $Q$ (ROVER, arXiv 2509.24981).
 
     $Q_t = \rho (\log \pi(a_t) - \log \pi_\text{old}(a_t))$, and $y_t = r + \rho (V_{t + 1} - V_{\text{old}, t + 1})$,
-    without a gradient. $V$ is the mean over the vocabulary of the log-probabilities at the policy's next token, and 0
-    after its last token. In a deterministic tree, such as text, the best action under the value of the *uniform* policy
-    is optimal, and a softmax over these values keeps several solutions probable. $r$ is the advantage, equal at every
-    token: with ``group_mean`` as in the paper, with ``group_norm`` as in its authors' experiments on math. Only the
-    first update on a rollout is a policy gradient. Use it to obtain many different correct answers.
+    without a gradient. $V_{t + 1}$ is the mean log-probability of all tokens of the vocabulary at the position of the
+    policy's next token, and 0 after the last one. In a deterministic tree, such as text, the best action under the
+    value of the *uniform* policy is optimal, and a softmax over these values keeps several solutions probable. $r$ is
+    the advantage, equal at every token: with ``group_mean`` as in the paper, with ``group_norm`` as in its authors'
+    experiments on math. Only the first update on a rollout is a policy gradient. Use it to obtain many different
+    correct answers.
 
     Args:
         rho: Weight of the log-probabilities against the reward; the temperature of the softmax.

@@ -12,7 +12,7 @@ ALPHAMED = Recipe(
     paper="arXiv 2505.17952",
     source="the abstract of arXiv 2505.17952, and the formula of GRPO. A test compares the binary reward for the "
     "letter, and a group's advantages, with values computed by hand; no released code was found on 2026-11-30 (version "
-    "1 announces a release; surveys name only models and data), and no readable text states the clip and the sizes",
+    "1 announces a release; surveys name only models and data), and the abstract states neither the clip nor the sizes",
     checked="2026-11-29",
     reward=("letter_choice",),
     selector="all:reject_equal=true",

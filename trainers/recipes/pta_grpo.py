@@ -18,9 +18,9 @@ PTA_GRPO = Recipe(
     summary="PTA-GRPO: plans are rewarded by the results of further episodes",
     paper="arXiv 2510.01833",
     source="the abstract of arXiv 2510.01833, and summaries of the paper. According to these texts, the reward is the "
-    "sum of the outcome, the format, and the mean accuracy of further episodes that continue from the plan. No "
-    "readable text states the weights of this sum, the clip, or the sizes of groups and batches. A test compares the "
-    "reward with sums computed by hand; no released code was found on 2026-11-30",
+    "sum of the outcome, the format, and the mean accuracy of further episodes that continue from the plan. Neither "
+    "the abstract nor the summaries state the weights of this sum, the clip, or the sizes of groups and batches. A "
+    "test compares the reward with sums computed by hand; no released code was found on 2026-11-30",
     checked="2026-11-29",
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",

@@ -17,8 +17,8 @@ from .base import SAMPLERS, GroupResult, Start
 class Uniform(SavedAttributes):
     """Draw the problems in repeated passes, each in a new random order; every group has a new seed.
 
-    The draw at position ``n`` depends only on the seed and ``n``, so no problem repeats within a pass, independently of
-    the number of starts per step.
+    The draw at position ``n`` of the run depends only on the seed and ``n``, not on the number of starts per step. No
+    problem repeats within a pass.
 
     Args:
         ids: Ids of the problems; ``None`` lets the environment choose by the seed.

@@ -34,9 +34,9 @@ def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> Run
         name=f"cut_by_{end}",
         title=f"Answers are cut by the budget of {end}",
         looks_at=f"the episodes whose `end` is `{end}`",
-        rule=f"the `end` is `{end}` in more than 25 % of the episodes of 3 steps or of an evaluation, in more than 20 "
-        "% over 5 steps, or in more than half of the latest episodes of a task: an episode that is cut by a budget "
-        "counts as wrong even if its answer would have been right, so the reward favours short episodes",
+        rule=f"the `end` is `{end}` in more than 25 % of the episodes of 3 consecutive steps or of an evaluation, in "
+        "more than 20 % over 5 steps, or in more than half of the latest episodes of a task: an episode that is cut by "
+        "a budget counts as wrong even if its answer would have been right, so the reward favours short episodes",
         severity="warning",
         cause=cause,
         change=change,

@@ -89,7 +89,7 @@ register(
         "score; a constant 0 counts only in a run with a judge (`rollout.judge`), or for a component whose name "
         "contains `judge`",
         severity="warning",
-        cause="A judge whose reply cannot be parsed, so a default score is used, or whose prompt lacks the episode.",
+        cause="A judge whose reply cannot be parsed (a default score is used), or whose prompt lacks the episode.",
         change=("--set rollout.judge=model:url=URL,model=NAME", "--set reward=return"),
         otherwise="In a run with a judge, a penalty or a bonus that no episode has earned: a constant of 0 has the "
         "severity `note`.",

@@ -71,8 +71,8 @@ register(
             "--set loss.entropy.coef=0.001",
             "--set hook.guard.metric=policy/entropy --set hook.guard.low=0.05",
         ),
-        otherwise="A task with one way to answer, such as the demonstration's, has a low entropy from its cold start "
-        "on; then the pass rate still rises.",
+        otherwise="After a cold start on demonstrations that all answer in one way, the entropy is low from the start; "
+        "then the pass rate still rises.",
         needs=("policy/entropy",),
         look=_collapsed,
         effects=("episodes_identical", "repetition"),
@@ -86,7 +86,7 @@ register(
         severity="error",
         cause="An entropy bonus that is too large, a learning rate that is too high, or updates from bad ratios.",
         change=("--set loss.entropy.coef=0", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),
-        otherwise="A schedule that raises the temperature: the entropy at temperature 1 is then lower.",
+        otherwise="A schedule that raises the temperature: the entropy is measured at the sampling temperature.",
         needs=("policy/entropy",),
         look=_exploded,
         effects=("all_wrong", "cut_by_tokens", "held_out_falls", "template_wrong", "tool_fails"),

@@ -106,9 +106,9 @@ register(
         name="gradient_zero",
         title="The gradient is zero",
         looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`), or that kept "
-        "episodes of a group with different rewards",
-        rule="in 3 consecutive steps of this kind, the norm of the gradient is exactly 0: a policy gradient over "
-        "sampled tokens is never exactly 0",
+        "episodes with unequal rewards in one group",
+        rule="in 3 consecutive steps that should change the weights, the norm of the gradient is exactly 0: a policy "
+        "gradient over sampled tokens is never exactly 0",
         severity="error",
         cause="Weights that are frozen, tokens that are all masked or all clipped, or an advantage that is always 0.",
         change=("--set model.lora_rank=0", "--set loss.ppo_clip.low=0.2 --set loss.ppo_clip.high=0.28"),
@@ -124,7 +124,7 @@ register(
         title="The gradient is clipped at every step",
         looks_at="`grad_norm` and `optim.max_grad_norm`",
         rule="the norm of the gradient is more than 10 times `optim.max_grad_norm` in 5 consecutive steps: a norm of a "
-        "few times this bound is common and harmless, since Adam divides by the gradient's scale",
+        "few times `optim.max_grad_norm` is common and harmless, since Adam divides by the gradient's scale",
         severity="warning",
         cause="A bound that is too low for the size of the model, or a loss that is not averaged.",
         change=("--set optim.max_grad_norm=HIGHER", "--set aggregation=token_mean"),

@@ -62,7 +62,7 @@ register(
         name="group_small",
         title="Groups are too small",
         looks_at="the episodes of each group, over enough steps to include 30 groups",
-        rule="groups have at most 3 episodes, and at the pass rate of the steps more than 30 % of such groups have "
+        rule="groups have at most 3 episodes, and at the pass rate of these steps more than 30 % of them would have "
         "equal rewards by chance: at a pass rate of 0.5, two episodes have equal rewards half of the time, and eight "
         "episodes 1 % of the time",
         severity="warning",

@@ -73,9 +73,9 @@ register(
         name="episodes_identical",
         title="The episodes of a group are identical",
         looks_at="the texts of the policy in the episodes of a group",
-        rule=f"in 3 consecutive steps, the episodes are identical in at least {100 * _SHARE:.0f} % of the compared "
-        f"groups, and at least {_LEAST} groups and a quarter of all groups are compared; groups with identical right "
-        f"answers of fewer than {_LONG} tokens are left out: an easy problem has one short answer, but longer sampled "
+        rule=f"in 3 consecutive steps, at least {100 * _SHARE:.0f} % of the compared groups have identical episodes. "
+        f"Groups with identical right answers of fewer than {_LONG} tokens are not compared; at least {_LEAST} groups, "
+        "and at least a quarter of all groups, must remain: an easy problem has one short answer, but longer sampled "
         "texts differ",
         severity="error",
         cause="Greedy or almost greedy sampling (a temperature near 0, or a top-k of 1), or an engine that samples "

@@ -125,9 +125,9 @@ register(
         name="sandbox_unavailable",
         title="The sandbox is unavailable",
         looks_at="the status `unavailable` of calls and the end `unavailable` of episodes",
-        rule="more than 10 % of the episodes in 3 steps or in an evaluation are `unavailable` or have an `unavailable` "
-        "call, or more than 6 % over 5 steps, or more than half of the latest episodes of a task: `unavailable` calls "
-        "are retried, so the remaining failures are not accidental",
+        rule="more than 10 % of the episodes in 3 consecutive steps or in an evaluation are `unavailable` or have an "
+        "`unavailable` call, or more than 6 % over 5 steps, or more than half of the latest episodes of a task: "
+        "`unavailable` calls are retried, so the remaining failures are not accidental",
         severity="error",
         cause="Workers that die, servers that do not answer, or a machine without memory: see `error` of the episodes.",
         change=("rstar2 sandbox check", "rstar2 doctor", "--set rollout.max_in_flight=FEWER"),
@@ -156,9 +156,9 @@ register(
         name="verifier_times_out",
         title="The verifier runs out of time",
         looks_at="`verdict` of the episodes",
-        rule="the verifier's reason is `timeout` for more than 5 % of the answers in 3 steps or in an evaluation, for "
-        "more than 3 % over 5 steps, or for more than 20 % of the latest answers to a task: in recorded answers of "
-        "models, the share of timeouts is below 0.5 %",
+        rule="the verifier's reason is `timeout` for more than 5 % of the answers in 3 consecutive steps or in an "
+        "evaluation, for more than 3 % over 5 steps, or for more than 20 % of the latest answers to a task: in "
+        "recorded answers of models, the share of timeouts is below 0.5 %",
         severity="warning",
         cause="Answers that are long expressions, or a machine that is busy.",
         change=("--set env.verify_timeout_s=MORE", "--set rollout.max_in_flight=FEWER"),

@@ -56,15 +56,16 @@ register(
         name="kl_runs_away",
         title="The policy diverges from the reference model",
         looks_at="`kl`, which a KL term of the loss reports",
-        rule="in at least 5 consecutive steps, the divergence is above the smallest of three bounds in more than 70 % "
-        "of the steps. The bounds are 5 nats a token; 0.5 nats or twice the earlier level, whichever is larger; and "
-        "0.2 nats or 10 times the earlier level, whichever is larger. The earlier level is the median of the 5 steps "
-        "that end 10 steps earlier: runs that keep their abilities stay below 0.1 nats, a stable distance does not "
-        "grow, and peaks caused by a few tokens last for fewer steps",
+        rule="over at least 5 consecutive steps, the divergence is above the smallest of three bounds in more than 70 "
+        "% of them. The bounds are 5 nats a token; 0.5 nats or twice the earlier level, whichever is larger; and 0.2 "
+        "nats or 10 times the earlier level, whichever is larger. The earlier level is the median of 5 steps, the last "
+        "of them 10 steps before the judged step: runs that keep their abilities stay below 0.1 nats, a stable "
+        "distance does not grow, and peaks caused by a few tokens last for fewer steps",
         severity="error",
         cause="A learning rate that is too high for the KL coefficient, or ratios that are not bounded.",
         change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook.reference_reset.most_kl=0.5"),
-        otherwise="A reference model that differs from the policy from the first step on, such as another cold start.",
+        otherwise="A reference model that differs from the policy from the first step on, such as the model of another "
+        "cold start.",
         needs=("kl",),
         look=_look,
         effects=("held_out_falls",),

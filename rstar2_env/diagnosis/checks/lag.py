@@ -34,8 +34,8 @@ register(
         name="lag_beyond_bound",
         title="Turns are older than the options allow",
         looks_at="`policy/lag`, `rollout.max_staleness`, `rollout.tail` and the number of updates per rollout",
-        rule="the mean lag of one step is above the largest lag that the run's options allow: this limit holds for "
-        "every turn, so a mean above the limit is never noise",
+        rule="the mean lag of one step is above the largest lag that the run's options allow: the limit on the lag "
+        "holds for every turn, so a higher mean is never noise",
         severity="error",
         cause="Weights that are not synced after each update, or a version number that does not count every update.",
         change=("--set rollout.max_staleness=1", "--set rollout.handover=drain", "--set rollout.tail=wait"),

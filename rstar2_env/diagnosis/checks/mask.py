@@ -57,8 +57,9 @@ register(
         title="The token that ends a turn is not trained on",
         looks_at="`mask/turn_ends`: among the last turns of episodes that the policy ended itself, the share whose "
         "last token is an end-of-turn token with mask 1",
-        rule="in 3 steps, fewer than 75 % of these last turns end with an end-of-turn token that has mask 1: the share "
-        "is 100 % if the masks are right, and a policy that is not trained to end its turns no longer ends them",
+        rule="in 3 consecutive steps, fewer than 75 % of the last turns that the policy ended itself end with an "
+        "end-of-turn token that has mask 1: the share is 100 % if the masks are right, and a policy that is not "
+        "trained to end its turns no longer ends them",
         severity="error",
         cause="A stop token that the engine removes, or a mask that excludes this token.",
         change=("rstar2 validate --tokens RUN", "--set model.chat_template=chatml"),

@@ -113,8 +113,8 @@ register(
     RunCheck(
         name="engine_differs",
         title="Engine and trainer compute different probabilities",
-        looks_at="`mismatch/logp_difference` at the first update (to find the reason, also by the number of tool "
-        "calls before a token), and `mismatch/explained`",
+        looks_at="`mismatch/logp_difference` and `mismatch/explained`; to find the reason, also at "
+        "`mismatch/logp_difference/DEPTH` before and after the first tool call",
         rule="the difference of log-probabilities is above 0.1 nats a token in 3 consecutive steps; or, as a warning, "
         "it is above the value that the run's precision explains (0.0005 nats in float32), both in the first step and "
         "in 3 consecutive steps: normal differences are 1e-6 to 1e-4 nats in float32, and 0.01 to 0.03 nats in "
@@ -139,9 +139,9 @@ register(
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are sampled with the newest weights",
         rule="the difference of log-probabilities has been above 0.02 nats a token (in float32, above 0.0005 nats) for "
         "at least 5 steps in a row, up to the latest step. Over these steps (at most the latest 30), the difference "
-        "rises, and its median over the last 3 is at least 20 % above its median over the first 3. The median over the "
-        "last 3 is also at least 3 times the lowest difference in the first 3 steps of the run: if new weights reach "
-        "the engine, the difference stays as small as the precision allows",
+        "rises, and its median over the last 3 of them is at least 20 % above its median over the first 3. The median "
+        "difference of the run's last 3 steps is at least 3 times the lowest of its first 3 steps: if new weights "
+        "reach the engine, the difference stays as small as the precision allows",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",

@@ -58,9 +58,9 @@ register(
         name="repetition",
         title="The policy repeats itself",
         looks_at="the share of four-word sequences of the policy's turns that already occurred in the episode",
-        rule="in 3 steps or in an evaluation, the share of repeated sequences is above 40 % on average, or above 50 % "
-        "in more than a fifth of the episodes; if a run starts below this bound, the share must also rise by more than "
-        "20 points: in ordinary solutions with code, 5 to 20 % of the sequences are repeated",
+        rule="in 3 consecutive steps or in an evaluation, the mean share of repeated sequences is above 40 %, or more "
+        "than 20 % of the episodes have a share above 50 %; a value that starts below its bound (40 % or 20 %) must "
+        "also rise by more than 20 points: in ordinary solutions with code, 5 to 20 % of the sequences are repeated",
         severity="warning",
         cause="A collapsed or damaged policy, or a reward that grows with the length or the number of calls.",
         change=("--set optim.learning_rate=LOWER", "--set rollout.max_turn_tokens=LESS"),

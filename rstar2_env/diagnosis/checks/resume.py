@@ -40,8 +40,8 @@ register(
         title="The optimizer lost its state when the run resumed",
         looks_at="`optimizer/updates` (the number of updates in the optimizer's state) and `optimizer/second_moment`",
         rule="the first step after a resume reports fewer updates than the last step before the resume, or a second "
-        "moment less than half as large: a resume that restores the saved state keeps both; one update lowers the "
-        "second moment by at most a tenth",
+        "moment less than half as large: a resume that restores the saved state keeps the count and the moment; one "
+        "update lowers the moment by at most a tenth",
         severity="warning",
         cause="A checkpoint without the optimizer, or a run that was started from saved weights.",
         change=("--resume", "--set optim.begin_from=RUN", "--set optim.warmup_steps=10"),

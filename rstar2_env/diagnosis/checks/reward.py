@@ -234,8 +234,7 @@ register(
         severity="error",
         cause="A reward function that fails and returns its default, or that reads a field that does not exist.",
         change=("--set reward=return", "rstar2 validate ENV"),
-        otherwise="In a log that does not record which episodes are right, episodes that are all right or all wrong; "
-        "otherwise, such steps are not counted.",
+        otherwise="In a log that does not record which episodes are right: all of them may be right, or all wrong.",
         needs=("episodes",),
         look=constant_reward,
         effects=("few_signals",),
@@ -259,9 +258,9 @@ register(
         title="The reward pays the format alone",
         looks_at="the rewards of right and wrong episodes of the same group, and of episodes with and without a "
         "format: a marked answer, exactly one marked answer, a tool call, or an end before the budget is spent",
-        rule="over 3 to 10 steps, in at least 5 groups and a quarter of all groups, a right answer raises the reward "
-        "by at most 15 % of the range of rewards, compared with a wrong answer in the same format, and the format "
-        "raises the reward by at least 50 % of the range",
+        rule="over 3 to 10 steps, the format raises the mean reward by at least 50 % of the range of rewards. In at "
+        "least 5 groups, and at least a quarter of the groups with right and wrong answers in the format, a right "
+        "answer changes the reward by at most 15 % of the range",
         severity="error",
         cause="A component for the format whose weight is much larger than the weight of the answer.",
         change=("--set reward=return",),

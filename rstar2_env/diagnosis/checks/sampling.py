@@ -97,9 +97,9 @@ register(
         name="sampler_stuck",
         title="The sampler is stuck on a part of the data",
         looks_at="the problems of the groups of the last steps, and `sampler/problems`",
-        rule="in the last 3 to 10 steps (more steps if they have at most 64 groups), each drawn problem occurs at "
-        "least 3 times on average, and so many repetitions would have a probability below 1e-6 if problems were drawn "
-        "uniformly from a quarter of the data: a sampler that prefers some problems still uses most of the data",
+        rule="in the latest 3 to 10 steps, or in more steps with at most 64 groups in total, each drawn problem occurs "
+        "at least 3 times on average, and so many repetitions would have a probability below 1e-6 if problems were "
+        "drawn uniformly from a quarter of the data: a sampler that prefers some problems still uses most of the data",
         severity="warning",
         cause="A sampler whose own estimates confine it to few problems, or a filter that leaves few problems.",
         change=("--set sampler=uniform",),

@@ -62,7 +62,7 @@ def _rejected(step: StepData) -> tuple[int, int, int] | None:
 
 
 def _rejected_shares(run: RunRecord) -> list[FigurePoint]:
-    """Return, for each step, the share of groups without a kept episode among the groups with unequal rewards.
+    """Return, for each step, the share of the groups with unequal rewards from which no episode was kept.
 
     A step is left out unless it is among ``LEAST`` consecutive steps with enough such groups.
     """
@@ -182,15 +182,16 @@ register(
     RunCheck(
         name="all_rejected",
         title="The selector rejects every group",
-        looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
-        rule="in 3 steps, the selector rejects at least 95 % of the groups with different rewards, if at least 6 "
-        "groups and a quarter of all groups have different rewards: almost nothing is learned",
+        looks_at="the groups whose episodes have unequal rewards, or `groups/not_selected` of a run without recorded "
+        "episodes",
+        rule="in 3 consecutive steps, the selector rejects at least 95 % of the groups with unequal rewards, which are "
+        "at least 6 groups and at least a quarter of all groups: almost nothing is learned",
         severity="error",
         cause="A selector whose conditions no group meets, or that keeps only episodes with equal rewards.",
         change=("--set selector=all",),
         otherwise="Groups with equal rewards, which are counted under a separate reason.",
         needs=_NEEDS,
-        look=_all("not_selected", "with different rewards were rejected by the selector"),
+        look=_all("not_selected", "with unequal rewards were rejected by the selector"),
         effects=("few_signals",),
     ),
     RunCheck(
@@ -211,8 +212,8 @@ register(
         title="Few groups have a signal",
         looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",
         rule="over 10 steps, fewer than 30 % of the groups have a signal (a note), or fewer than 20 % (a warning): a "
-        "run in which at least 20 % have a signal is not faulty, but most of the time of its rollouts is spent on "
-        "groups without a signal",
+        "run in which at least 20 % of the groups have a signal is not faulty, but most of its rollout time is spent "
+        "on the other groups",
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
         change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=MORE"),

@@ -182,10 +182,10 @@ register(
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time; "
         "and at `rollout/slowest_process`",
-        rule="in two successive means over 5 steps, processes wait for more than 28 % of the rollout's time. If less "
-        "than 80 % of the wait is for one process, the mean wait must be above 50 %: uneven lengths of episodes alone "
-        "make processes wait for one another in turn, for 5 to 20 % of this time on average, and longer if a rollout "
-        "takes only a second",
+        rule="in two successive means over 5 steps, processes wait for more than 28 % of the rollout's time. If no "
+        "process causes 80 % of the wait, the mean wait must be above 50 %: uneven lengths of episodes alone make "
+        "processes wait for one another in turn, for 5 to 20 % of the rollout's time on average. A mean wait of less "
+        "than half a second per step is not reported, since the start of a rollout can cause it",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),
@@ -201,8 +201,8 @@ register(
         looks_at="`memory/process_gib`, without the first step",
         rule="the last 12 to 30 steps are divided into quarters; the mean memory rises from each quarter to the next "
         "by at least a tenth of the total rise, and the total rise is at least 35 % over 12 steps or 10 % over 30 "
-        "steps (for numbers in between, the bound is interpolated): allocators and caches rise once, or rise and fall; "
-        "a leak does not",
+        "steps (for numbers in between, the bound is interpolated): allocators and caches grow once, or grow and "
+        "shrink; a leak keeps growing",
         severity="warning",
         cause="A custom part that keeps references to episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),

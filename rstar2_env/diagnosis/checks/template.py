@@ -50,9 +50,9 @@ register(
         title="The chat template does not fit the model",
         looks_at="the text of the policy: special tokens of chat templates such as `<|im_start|>` or `[INST]`, and "
         "lines that begin with the name of a role",
-        rule="markup of a chat template occurs in more than 15 % of the episodes of 3 steps or of an evaluation, in "
-        "more than 10 % over 5 steps, or in more than half of the latest episodes of a task: if the template fits, the "
-        "model ends its turn with an end token, which is not part of the text",
+        rule="markup of a chat template occurs in more than 15 % of the episodes of 3 consecutive steps or of an "
+        "evaluation, in more than 10 % over 5 steps, or in more than half of the latest episodes of a task: if the "
+        "template fits, the model ends its turn with an end token, which is not part of the text",
         severity="error",
         cause="A base model, or a template of another family of models.",
         change=("--set model.chat_template=chatml", "rstar2 validate --tokens MODEL"),
@@ -66,11 +66,11 @@ register(
         name="prompts_cut",
         title="Prompts are cut",
         looks_at="`cut_prompt` of the episodes, or `prompt/cut` of the step",
-        rule="more than 5 % of the prompts are cut in 3 steps, or more than 3 % over 5 steps, or more than 20 % of the "
-        "latest prompts of a task: a cut prompt loses the problem or the instructions, and its episodes reward "
-        "guessing",
+        rule="more than 5 % of the prompts are cut in 3 consecutive steps, or more than 3 % over 5 steps, or more than "
+        "20 % of the latest prompts of a task: a cut prompt loses the problem or the instructions, and its episodes "
+        "reward guessing",
         severity="error",
-        cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse such "
+        cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse longer "
         "prompts, other trainers cut them.",
         change=("data.max_prompt_length=HIGHER (verl)",),
         otherwise="Prompts that are padded to the limit: then all have the same length.",

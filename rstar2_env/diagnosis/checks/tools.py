@@ -109,8 +109,8 @@ register(
         name="tool_unused",
         title="The policy no longer calls the tool",
         looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 3 steps",
-        rule="the policy made at least 0.3 calls an episode at the start, and in 3 consecutive means it makes fewer "
-        "than 0.05 calls an episode, or fewer than 5 % of the calls at the start",
+        rule="the policy made at least 0.3 calls an episode at the start, and in 3 consecutive means of 3 steps it "
+        "makes fewer than 0.05 calls an episode, or fewer than 5 % of the calls at the start",
         severity="warning",
         cause="Calls that fail or are penalized, or problems that the policy solves better without the tool.",
         change=("--set selector=roc", "--set reward=return", "rstar2 sft --traces traces.jsonl --model MODEL"),
@@ -122,9 +122,9 @@ register(
         name="tool_fails",
         title="Tool calls fail",
         looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
-        rule="more than 90 % of the calls are errors in 3 steps or in an evaluation, or more than 87 % over 5 steps, "
-        "if at least 5 % of the episodes call the tool (steps and evaluations with fewer than 5 calls are left out): a "
-        "model that has not learned the tool yet fails in 30 to 70 % of its calls",
+        rule="more than 90 % of the calls are errors in 3 consecutive steps or in an evaluation, or more than 87 % "
+        "over 5 steps, if at least 5 % of the episodes call the tool (steps and evaluations with fewer than 5 calls "
+        "are left out): a model that has not learned to use the tool fails in 30 to 70 % of its calls",
         severity="error",
         cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
         change=(
@@ -142,9 +142,9 @@ register(
         name="status_dominates",
         title="One status dominates the tool calls",
         looks_at="the share of each status, except `ok`, in the calls of a step",
-        rule="one status other than `ok` has more than 50 % of the calls in 3 steps, in an evaluation, or on average "
-        "over 5 steps (steps and evaluations with fewer than 5 calls are left out): a policy's own mistakes are spread "
-        "over several statuses, so a status that dominates has a single cause",
+        rule="one status other than `ok` has more than 50 % of the calls in 3 consecutive steps, in an evaluation, or "
+        "on average over 5 steps (steps and evaluations with fewer than 5 calls are left out): a policy's own mistakes "
+        "are spread over several statuses, so a status that dominates has a single cause",
         severity="warning",
         cause="`timeout`, `memory` and `output_limit`: limits of the sandbox; `blocked`: its isolation; `malformed`, "
         "`unknown_tool` and `invalid_arguments`: the dialect; `empty`: programs that do not print.",
