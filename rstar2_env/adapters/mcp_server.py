@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeGuard
@@ -47,6 +47,8 @@ except ImportError as error:
 
 _SEED, _CALL = "rstar2-env/seed", "rstar2-env/call"
 """Keys of ``_meta`` for a call's seed, and for the call's number in its episode."""
+_SIGNAL_S = 1.0
+"""Maximum seconds from a signal to its effect while a server reads standard input."""
 
 
 @checked
@@ -373,4 +375,7 @@ def _serve_stdio(server: Any) -> None:
             ended.set_result(None)
 
     threading.Thread(target=run, name="rstar2-mcp-stdio", daemon=True).start()
+    while not ended.done():
+        # A wait without a limit can miss a signal that arrives just before it.
+        wait([ended], timeout=_SIGNAL_S)
     ended.result()
