@@ -204,7 +204,7 @@ def chain(
         model: The model to train.
         serve: Makes the model's server, of its port.
         steps: Steps to train.
-        options: Further words for ``rstar2 train``, which go before its own.
+        options: Further words for ``rstar2 train``; an option among them replaces the default one.
         settings: Words of ``--set`` in place of its own.
         servers: How many serve the model.
         processes: How many train, started by torchrun.
@@ -232,9 +232,10 @@ def chain(
     }
 
     def trainer_of(run: Path, options: Sequence[str], processes: int) -> Service:
-        words = ["train", "grpo_roc", "--model", str(model), "--env", f"{SUPPORT / 'chain_env.py'}:ChainEnv"]
-        words += ["--out", str(run), "--steps", str(steps), "--save-every", "1", "--lr", "1e-3"]
-        words += ["--group-size", "2", "--problems-per-step", "2"]
+        words = ["train", "grpo_roc", "--model", str(model)]
+        own = {"--env": f"{SUPPORT / 'chain_env.py'}:ChainEnv", "--out": str(run), "--steps": str(steps)}
+        own |= {"--save-every": "1", "--lr": "1e-3", "--group-size": "2", "--problems-per-step": "2"}
+        words += [word for name, value in own.items() if name not in options for word in (name, value)]
         words += [word for name, value in every.items() for word in ("--set", f"{name}={value}")]
         words += options
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
