@@ -16,6 +16,8 @@ _SMALL, _LARGE = 135e6, 7e9
 _SFT = (3e-4, 2e-5)
 _RL = (1e-5, 1e-6)
 _LORA = 10
+_TINY = 10_000_000
+"""Number of parameters below which a model is a toy: none is pretrained, so no weights need a warm-up to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class SuggestedOptions:
     Attributes:
         sft_learning_rate: Peak learning rate of a cold start (supervised training before reinforcement learning).
         learning_rate: Learning rate of reinforcement learning.
-        warmup_steps: Warm-up steps of reinforcement learning.
+        warmup_steps: Warm-up steps of reinforcement learning, at most a tenth of a run's steps.
         warmup_ratio: Share of the steps of a cold start in which the rate warms up.
         max_length: Longest trace of a cold start, in tokens.
         max_episode_tokens: Token budget of an episode.
@@ -49,15 +51,15 @@ def suggest(parameters: int, *, context: int | None = None, lora: bool = False) 
         context: Longest context in tokens; ``None`` if unknown.
         lora: Whether an adapter is trained instead of all weights.
     """
-    factor = _LORA if lora else 1
+    factor, tiny = _LORA if lora else 1, parameters < _TINY
     # Small models lose the thread in long episodes, which also take too long on a CPU.
     length = min(512 if parameters < 5e8 else 1024 if parameters < 2e9 else 4096, context or 4096)
     number = f"{parameters / 1e6:,.0f} million" if parameters < 1e9 else f"{parameters / 1e9:.1f} billion"
     return SuggestedOptions(
         sft_learning_rate=_rounded(factor * _between(parameters, *_SFT)),
         learning_rate=_rounded(factor * _between(parameters, *_RL)),
-        warmup_steps=5,
-        warmup_ratio=0.1,
+        warmup_steps=0 if tiny else 5,
+        warmup_ratio=0.03 if tiny else 0.1,
         max_length=length,
         max_episode_tokens=length,
         reason=f"chosen for {number} parameters{', LoRA' if lora else ''}",

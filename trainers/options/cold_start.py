@@ -31,6 +31,7 @@ class SftOptions:
         learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size
             (docs/models.md, ``rstar2_env/models/suggested_learning_rates.py``).
         warmup_ratio: Share of the steps in which the learning rate warms up; the first step has a rate above 0.
+            ``None`` chooses it by the model's size if ``learning_rate`` is ``None`` too; otherwise it is 0.03.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         weight_decay: Weight decay of AdamW.
         max_length: Longest trace to train on, in tokens; longer traces are left out.
@@ -63,7 +64,7 @@ class SftOptions:
     batch_size: int = option(64, least=1)
     rows_per_device: int = option(8, least=1)
     learning_rate: float | None = option(None, above=0)
-    warmup_ratio: float = option(0.03, least=0, most=1)
+    warmup_ratio: float | None = option(None, least=0, most=1)
     lr_scheduler: str = option("cosine", choices=LR_SCHEDULERS)
     weight_decay: float = option(0.01, least=0)
     max_length: int = option(4096, least=1)

@@ -265,7 +265,8 @@ class OptimOptions:
     Attributes:
         learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size
             (docs/models.md, ``rstar2_env/models/suggested_learning_rates.py``).
-        warmup_steps: Steps of linear warm-up: step i of n has i/n of the learning rate.
+        warmup_steps: Steps of linear warm-up: step i of n has i/n of the learning rate. ``None`` chooses it by the
+            model's size if ``learning_rate`` is ``None`` too, at most a tenth of the run; otherwise it is 0.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         begin_from: Folder of an earlier run, or of one of its checkpoints. The optimizer begins with the state of that
             run's optimizer, but with this run's learning rate, schedule and warm-up.
@@ -287,7 +288,7 @@ class OptimOptions:
     """
 
     learning_rate: float | None = option(None, above=0)
-    warmup_steps: int = option(0, least=0)
+    warmup_steps: int | None = option(None, least=0)
     lr_scheduler: str = option("constant_with_warmup", choices=LR_SCHEDULERS)
     begin_from: str | os.PathLike[str] | None = None
     weight_decay: float = option(0.01, least=0)

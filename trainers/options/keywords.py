@@ -83,7 +83,7 @@ class OptimKeywords(TypedDict, total=False):
     """Options of the group ``optim``."""
 
     learning_rate: float | None
-    warmup_steps: int
+    warmup_steps: int | None
     lr_scheduler: str
     begin_from: str | os.PathLike[str] | None
     weight_decay: float
@@ -190,7 +190,7 @@ class TrainKeywords(TypedDict, total=False):
     handover: str
     handover_tolerance: float | None
     learning_rate: float | None
-    warmup_steps: int
+    warmup_steps: int | None
     lr_scheduler: str
     begin_from: str | os.PathLike[str] | None
     weight_decay: float
@@ -222,7 +222,7 @@ class SftKeywords(TypedDict, total=False):
     batch_size: int
     rows_per_device: int
     learning_rate: float | None
-    warmup_ratio: float
+    warmup_ratio: float | None
     lr_scheduler: str
     weight_decay: float
     max_length: int

@@ -130,5 +130,12 @@ def test_the_suggested_rates_go_through_the_tried_points_and_fall_between_them()
     assert suggest(135_000_000, lora=True).sft_learning_rate == 3e-3
 
 
+def test_only_a_model_that_can_be_pretrained_warms_up():
+    assert [(suggest(count).warmup_steps, suggest(count).warmup_ratio) for count in (500_000, 135_000_000)] == [
+        (0, 0.03),
+        (5, 0.1),
+    ]
+
+
 def test_the_suggested_length_stays_within_the_context():
     assert suggest(7_000_000_000, context=1000).max_length == 1000

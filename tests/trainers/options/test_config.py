@@ -177,5 +177,5 @@ def test_a_folder_may_be_a_path(tmp_path):
 
 
 def test_a_cold_start_is_checked_too():
-    with pytest.raises(ConfigurationError, match="warmup_ratio must be a number from 0 to 1, not 3"):
+    with pytest.raises(ConfigurationError, match="warmup_ratio must be a number from 0 to 1, or None, not 3"):
         SftOptions("m", warmup_ratio=3)

@@ -12,6 +12,8 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import Trainer
 from trl import GRPOConfig
 
+from rstar2_env.models.suggested_learning_rates import SuggestedOptions
+
 from ...options.config import TrainConfig
 from .model import precision_options
 
@@ -77,21 +79,23 @@ def _warming_up(factor: Callable[[int], float], steps: int) -> Callable[[int], f
     return lambda step: (step + 1) / steps if step < steps else factor(step)
 
 
-def run_arguments(config: TrainConfig, *, learning_rate: float, **sharding: Any) -> GRPOConfig:
+def run_arguments(config: TrainConfig, suggested: SuggestedOptions, **sharding: Any) -> GRPOConfig:
     """Make the arguments of a run; ``optim.trl_options`` override the other options.
 
     Args:
         config: Options of the run.
-        learning_rate: Peak learning rate: ``optim.learning_rate``, or if that is ``None``, the rate for the model's
-            size.
+        suggested: Learning rate and warm-up for the size of the model, used if ``optim`` sets no learning rate.
         **sharding: Fields that the run's sharding requires.
     """
     run, optim = config.run, config.optim
+    warmup = optim.warmup_steps
+    if warmup is None:
+        warmup = 0 if optim.learning_rate else min(suggested.warmup_steps, run.steps // 10)
     options: dict[str, Any] = {
         "seed": run.seed,
         "max_steps": run.steps,
-        "learning_rate": learning_rate,
-        "warmup_steps": optim.warmup_steps,
+        "learning_rate": optim.learning_rate or suggested.learning_rate,
+        "warmup_steps": warmup,
         "lr_scheduler_type": optim.lr_scheduler,
         "weight_decay": optim.weight_decay,
         "max_grad_norm": optim.max_grad_norm,

@@ -47,6 +47,8 @@ from .sft_trainer import SftTrainer
 from .sharding.choice import chosen_sharding
 from .sharding.zero import zero_arguments
 
+_WARMUP_RATIO = 0.03
+"""Warm-up ratio beside a learning rate that the user set."""
 _LOGGED = 100
 """Minimum number of logged lines of metrics per run; a run with fewer steps logs one line per step."""
 _SHOWN = (
@@ -86,7 +88,10 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True, waits=waits)
         with progress("tokenizing") as report:
             rows = encode_traces(_counted(traces, report), codec(policy, tokenizer, model), options.max_length)
-    rate = options.learning_rate or suggested_for(model, policy).sft_learning_rate
+    suggested = suggested_for(model, policy)
+    rate, warmup = options.learning_rate or suggested.sft_learning_rate, options.warmup_ratio
+    if warmup is None:
+        warmup = _WARMUP_RATIO if options.learning_rate else suggested.warmup_ratio
     steps = options.steps or math.ceil(options.epochs * -(-len(rows) // (options.batch_size * state.num_processes)))
     files = RunWriter(folder, kind="sft", rank=state.process_index, episodes=False)
     console = Console("cold start", files, visible=options.progress, shown=_SHOWN)
@@ -99,7 +104,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             num_train_epochs=options.epochs,
             per_device_train_batch_size=options.batch_size,
             learning_rate=rate,
-            warmup_steps=options.warmup_ratio,
+            warmup_steps=warmup,
             lr_scheduler_type=options.lr_scheduler,
             weight_decay=options.weight_decay,
             max_length=None,
@@ -132,7 +137,10 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
         say(choice.line)
     if options.learning_rate is None and options.progress and state.is_main_process:
         option = named_in("sft", "--lr", "learning_rate")
-        say(f"Learning rate {rate:g}, chosen by the size of the model; set another with {option}.")
+        say(
+            f"Learning rate {rate:g}, chosen by the size of the model, with the warm-up ratio {warmup:g}; set others "
+            f"with {option} and warmup_ratio."
+        )
     with recording(), closing(steps_seen), stopping.listening():
         try:
             with quiet():

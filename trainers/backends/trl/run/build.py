@@ -200,7 +200,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
             processing_class=policy.tokenizer,
             args=run_arguments(
                 config,
-                learning_rate=config.optim.learning_rate or suggested_for(policy.model, config.model).learning_rate,
+                suggested_for(policy.model, config.model),
                 **zero_arguments(setup.sharding, setup.ranks.size),
             ),
         )

@@ -77,9 +77,12 @@ class TrlRun:
         choice = self._setup.choice
         measured = [] if choice is None or not choice.seconds else [choice.line]
         if self.config.optim.learning_rate is None:
-            rate = self.trl.args.learning_rate
+            arguments = self.trl.args
             option = named_in("train", "--lr", "optim.learning_rate")
-            measured.append(f"Learning rate {rate:g}, chosen by the size of the model; set another with {option}.")
+            measured.append(
+                f"Learning rate {arguments.learning_rate:g}, chosen by the size of the model, with "
+                f"{arguments.warmup_steps:g} warm-up steps; set others with {option} and optim.warmup_steps."
+            )
         if not self._setup.ranks.rank and self.config.run.progress:
             for line in measured:
                 say(line)
