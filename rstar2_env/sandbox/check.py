@@ -21,8 +21,8 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and also of the later jobs that search for these files; more than one, because
-successive jobs may run in different containers."""
+"""Number of jobs that write files; the same number of later jobs search for these files. One job of each kind is not
+enough, because successive jobs may run in different containers."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):

@@ -136,7 +136,11 @@ class BoardMatch:
         return f"You played {move}. " + (f"The opponent played {reply}." if reply else "")
 
     def outcome(self, board: str, move: int) -> tuple[str, int, float | None]:
-        """The board after ``move`` and the reply, the reply (0 if none), and the score (``None`` before the end)."""
+        """Play ``move`` and then, unless it ends the game, the opponent's reply; the match itself does not change.
+
+        Returns:
+            The new board, the reply (0 if there is none), and the score (``None`` if the game has not ended).
+        """
         board, wins = self.rules.place(board, move, MINE)
         if wins:
             return board, 0, 1.0

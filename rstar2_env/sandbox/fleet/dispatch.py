@@ -236,7 +236,7 @@ class Dispatcher:
             self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
 
     def _may_retry(self, call: FleetCall, starts: int) -> bool:
-        """Return whether a call that was started ``starts`` times and lost may be retried; if so, count these starts.
+        """Return whether a lost call may be retried; if so, add ``starts`` to the starts counted for the call.
 
         A cell (a call of a session) is never retried if earlier cells of its session have run.
         """

@@ -113,7 +113,7 @@ def _pinged(actor: Any) -> asyncio.Task[None]:
 
 
 async def killed(actor: Any) -> bool:
-    """Kill an actor; return whether Ray confirms its death, after which its calls may run elsewhere."""
+    """Kill an actor; return whether Ray confirms its death. Only then may the actor's calls run elsewhere."""
     from ray.exceptions import ActorDiedError
 
     kill(actor)

@@ -228,7 +228,7 @@ def unmount(target: str) -> None:
 
 
 def bind_read_only(source: str, target: str) -> None:
-    """Bind ``source`` and its submounts to ``target``, read-only, without devices and set-uid."""
+    """Bind ``source`` and its submounts to ``target``, read-only; device files and set-uid bits have no effect."""
     mount(source, target, None, MS_BIND | MS_REC)
     attributes = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
     path = os.fsencode(target)

@@ -71,7 +71,7 @@ EXTRA = {
     "recvmsg": "buffers and descriptors among a program's own processes, as newer versions of asyncio send them",
     "sendmsg": "as recvmsg",
 }
-"""Allowed calls that ``tools/trace_calls.py`` did not record, each with the reason."""
+"""Allowed calls that ``tools/trace_calls.py`` did not record, each with the reason why it is allowed."""
 
 IPC = """
 shmget 29 194, shmat 30 196, shmctl 31 195, shmdt 67 197, semget 64 190, semop 65 193, semctl 66 191,
@@ -144,14 +144,16 @@ sched_rr_get_interval 148 127
 """
 """Calls whose first argument is a process id."""
 LIMITS_BY_NUMBER = "prlimit64 302 261"
-"""Calls whose first argument is a process id and that can also set limits."""
+"""Call whose first argument is a process id, and which reads or sets a limit of that process."""
 PRIORITY = "setpriority 141 140, getpriority 140 141"
-"""Calls whose first argument determines whether the second is a process, a group or a user."""
+"""Calls for the priority of processes. The first argument determines whether the second is the id of a process, of a
+group or of a user."""
 BY_DESCRIPTOR = "pidfd_open 434 434, pidfd_send_signal 424 424"
 """Calls that reach a process through a file descriptor."""
 SIGNALLING = "kill 62 129"
+"""Call that sends a signal to a process or a process group, which its first argument determines."""
 SIGNALLING_THREADS = "tgkill 234 131"
-"""Calls that send a signal, and whose first argument is the id of the receiving process."""
+"""Call that sends a signal to one thread; its first argument is the id of the thread's process."""
 SIGNALLING_ANYONE = "tkill 200 130"
 METADATA = """
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54,
@@ -162,7 +164,7 @@ removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 
 
 def names(*texts: str) -> set[str]:
-    """Return the names of the system calls in texts of entries such as "read 0 63" (see ``ALLOWED``)."""
+    """Return the names of the system calls that ``texts`` lists with their numbers, such as "read 0 63, write 1 64"."""
     return {entry.split()[0] for text in texts for entry in text.split(",")}
 
 

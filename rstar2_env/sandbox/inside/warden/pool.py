@@ -264,7 +264,10 @@ class ChildPool:
             self.loop.stop()
 
     def _fail(self, reason: str) -> None:
-        """Count a child that could not be created; give up after ``_MAX_FAILURES``, or if no child was ever ready."""
+        """Count a child that could not be created.
+
+        After ``_MAX_FAILURES``, or if no child was ever ready, stop creating children.
+        """
         self._failures += 1
         why = f"A process for a program could not be created: {reason}"
         print(why, file=sys.stderr)

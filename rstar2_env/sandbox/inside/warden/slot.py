@@ -14,7 +14,7 @@ the kernel gives to one user by default (``fs.pipe-user-pages-soft``), and also 
 
 
 class ChildSlot:
-    """The resources of one child process at a time: its user, its control group, and the place of its working folder.
+    """The resources that one child process uses at a time: user, control group, and place for a working folder.
 
     Args:
         index: Number of the slot.

@@ -38,7 +38,7 @@ _FILE_BYTES = 1 << 20
 
 
 def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
-    """Run the steps of a child in this parent process, often enough for the interpreter to specialize them.
+    """Run a child's code in this parent process, often enough for the interpreter to specialize its bytecode.
 
     Args:
         plan: The active layers of isolation.

@@ -24,8 +24,8 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""When a parent process closes its server: the seconds for which it waits for orphaned processes to end. Whenever it
-waits for processes to end: the seconds between two checks."""
+"""The first constant: seconds for which ``ZygoteServer.close`` waits for orphaned processes to end. The second: seconds
+between two checks whether killed processes have ended."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
