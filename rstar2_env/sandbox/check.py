@@ -277,7 +277,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Wait for the process whose name the program printed; return whether it ends within ``_DEATH_S`` seconds."""
+    """Return whether a process ends within ``_DEATH_S`` seconds; ``outcome.stdout`` contains the process's name."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

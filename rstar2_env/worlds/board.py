@@ -182,7 +182,11 @@ class BoardMatch:
         return (moves or self.rules.moves(self.board))[0]
 
     def _line(self, board: str) -> dict[str, int]:
-        """Search for a winning sequence from a position; return its move in each position, or an empty dict."""
+        """Search for a sequence of the policy's moves that wins from the position ``board``.
+
+        Returns:
+            The policy's move in each position of the sequence; empty if none was found.
+        """
         if self.search is None:
             return self._exhaustive(board, set()) or {}
         for attempt in range(self.search):

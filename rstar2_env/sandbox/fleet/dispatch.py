@@ -280,7 +280,10 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down; queue for it the calls ``left``, which it may have accepted, under unchanged ids."""
+        """Mark a server as down. Queue the calls ``left``, which it may have accepted, to send them to it again.
+
+        They keep their ids, so that the server does not run a call twice.
+        """
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -413,9 +416,9 @@ class Dispatcher:
 
 
 def _late(link: Link, horizon: float, call: FleetCall) -> bool:
-    """Whether, at the time ``horizon``, a call already waited and the server ``link`` was already down.
+    """Whether a call has waited since ``horizon`` or longer, and its server ``link`` has been down for as long.
 
-    If the server may have accepted the call, it does not matter since when the server is down.
+    If the server may have accepted the call, only the waiting time of the call counts.
     """
     return call.since < horizon and (call.doubt is not None or link.down_since < horizon)
 

@@ -26,7 +26,7 @@ from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
 from rstar2_env.sandbox.session_names import SessionNames
 
 Watcher: TypeAlias = "Callable[[ServedCall], None]"
-"""Function that is called with a call as soon as the call has its answer."""
+"""Function that gets a ``ServedCall`` as soon as the call's answer is known."""
 _SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.05, 30.0
 _GIVEN_UP = "The call was ended because its client disconnected or cancelled it."
 

@@ -16,8 +16,8 @@ from ..folder_lock import lock_folder
 _ROOT = "/sys/fs/cgroup"
 _PREFIX = "rstar2-sandbox-"
 _SPARE_BYTES = 32 << 20
-"""Bytes by which the group's memory limit exceeds the limit on address space, so that a program gets a MemoryError
-before the kernel kills it."""
+"""Bytes by which a control group's memory limit exceeds the rlimit on a program's address space, so that the program
+gets a MemoryError before the kernel kills it."""
 
 
 _WEIGHTS = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}

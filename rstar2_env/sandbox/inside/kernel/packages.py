@@ -48,7 +48,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
 
 
 def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
-    """Return the names of the packages and of all packages that they require, without extras and without duplicates."""
+    """Return the names of ``packages`` and of all packages that these require, each once; extras are ignored."""
     names: dict[str, str] = {}
     waiting = list(packages)
     while waiting:

@@ -109,7 +109,7 @@ settimeofday 164 170, clock_settime 227 112
 """Calls that end the program, since no benign program makes them."""
 
 ABSENT = "memfd_create 319 279, mbind 237 235"
-"""Calls that ``tools/trace_calls.py`` recorded but that return ENOSYS, since nothing counts their kernel memory."""
+"""Calls that ``tools/trace_calls.py`` recorded but that return ENOSYS, since no limit counts the memory they use."""
 
 SPECIAL = {
     "clone": (56, 220),
@@ -130,9 +130,9 @@ SETTING_LIMITS = "setrlimit 160 164"
 # Without a process namespace, a program shares process ids with all other processes of the machine.
 
 SOCKETS = "socket 41 198"
+"""Call that makes a socket."""
 RINGS = "io_uring_setup 425 425"
-"""Calls that make sockets (``SOCKETS``), and calls that make the rings of ``io_uring``, through which sockets can be
-made without a system call (``RINGS``)."""
+"""Call that makes the rings of ``io_uring``, through which a program can make sockets without a system call."""
 PASSING = "sendmsg 46 211, sendmmsg 307 269"
 """Calls that can send file descriptors to another process."""
 LEAVING = "setpgid 109 154"

@@ -120,7 +120,7 @@ def become(user: int) -> None:
 
 
 def nest(proc: int) -> None:
-    """Enter a new user namespace without capabilities; some kernels count processes per user namespace.
+    """Enter a new user namespace, since some kernels count processes per user namespace; drop all capabilities.
 
     Args:
         proc: Descriptor of a ``/proc`` that contains this process.

@@ -248,7 +248,7 @@ class Child:
         return waiting[0] > 0
 
     def begin(self, call: Call) -> None:
-        """Assign a job to the child, or the next cell of its session."""
+        """Assign a call to the child: its only job, or the next cell of the child's session."""
         if self.session is not None:
             self._reports, self._reported, self.stopped_for = [], 0, None
             self.compiled = True  # like the earlier cells of the session

@@ -98,7 +98,7 @@ def _nothing(*_: object) -> None:
 
 @contextlib.contextmanager
 def _restored_descriptors() -> Iterator[None]:
-    """On exit, restore the descriptors below ``_LOW`` that were open before, and close all that were opened since."""
+    """After the ``with`` block, restore the descriptors below ``_LOW`` that were open before, and close new ones."""
     before = _open_descriptors()
     kept = {number: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _HIGH) for number in before if number < _LOW}
     flags = {number: os.get_inheritable(number) for number in kept}
