@@ -91,7 +91,7 @@ class _OtherProcess:
         return self._clock() - self._since >= min(2 * self._answered_s, self._longest_s)
 
     def end(self) -> None:
-        """Stop waiting for the answer."""
+        """Stop waiting for the answer of the other process."""
         self._task.cancel()
 
     async def _ask(self, where: RayNode) -> None:

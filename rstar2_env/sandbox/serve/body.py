@@ -26,8 +26,8 @@ each of its files."""
 LEAST_VALUES = 4096
 """Number of JSON values that a request may always have, even if ``max_calls`` is small."""
 _STEP = 1 << 15
-"""Number of bytes in which ``count_values`` counts values before other tasks of the event loop run; counting them takes
-a few milliseconds at most."""
+"""Number of bytes that ``count_values`` searches for values before other tasks of the event loop run; this takes a few
+milliseconds at most."""
 _IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _QUOTE = ord('"')
 _MOST_DIGITS = 400

@@ -165,7 +165,7 @@ class Service:
         return min(_LONGEST_RETRY_S, max(_SHORTEST_RETRY_S, self._recent_s * ahead / self.in_flight_limit))
 
     def end_session(self, name: str) -> None:
-        """Start to end a session, and return before the session has ended."""
+        """End a session in another thread, without waiting for it."""
         self._sessions.forget(name)
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 

@@ -139,7 +139,7 @@ class ControlGroups:
 
     @property
     def unified(self) -> str | None:
-        """The folder of this group, which contains the groups of all calls, in version 2; ``None`` in version 1."""
+        """In version 2, the folder of this group, which contains the groups of all calls; ``None`` in version 1."""
         return self._parents["memory"] if self.version == 2 else None
 
     def share_cores(self) -> str:

@@ -57,7 +57,8 @@ shutdown 48 210, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
 getpeername 52 205, getsockopt 55 209, setsockopt 54 208
 """,
 }
-"""Allowed calls, grouped by purpose: calls that ``tools/trace_calls.py`` recorded, and ``KIN`` and ``EXTRA``."""
+"""Allowed calls, grouped by purpose: calls that ``tools/trace_calls.py`` recorded, and those of ``KIN`` and ``EXTRA``.
+"""
 
 KIN = """
 epoll_create epoll_pwait epoll_pwait2 eventfd faccessat fchmodat2 fork futex_requeue futex_wait futex_waitv futex_wake

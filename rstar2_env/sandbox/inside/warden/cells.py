@@ -126,7 +126,7 @@ class Cells:
     def _halt_later(self, child: Child) -> None:
         """Halt a session's process once it has run no cell for ``_HALT_AFTER_S`` seconds.
 
-        If a timer of this process already runs, no further timer is set.
+        If the timer of the session's process already runs, no second timer is set.
         """
         if not child.halt_due:
             child.halt_due = True

@@ -207,7 +207,7 @@ class Child:
         return int(self.call.limits["output_bytes"]) if self.call is not None else 0
 
     def note(self, message: bytes) -> None:
-        """Store a message from the child, unless too much is stored, since a program can send any number of them."""
+        """Store a message from the child, up to a total size, since a program can send any number of messages."""
         if not self.compiled and message == STARTED:
             self.compiled = True
             if self.call is not None:
