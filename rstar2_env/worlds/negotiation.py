@@ -86,7 +86,7 @@ class Negotiation:
         return deal
 
     def truths(self, move: Deal) -> tuple[frozenset[str], ...]:
-        """The value of the deal ``move`` to the policy, then, if the policy may know it, its value to the opponent."""
+        """The value of the deal ``move`` to the policy and, if ``reveal`` is true, its value to the opponent."""
         values = [_value(self.mine, move)] + ([self._rest(move)] if self.reveal else [])
         return tuple(frozenset({str(value)}) for value in values)
 

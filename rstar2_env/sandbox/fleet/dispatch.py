@@ -280,9 +280,9 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down. Queue the calls ``left``, which it may have accepted, to send them to it again.
+        """Mark a server as down. Queue the calls ``left`` for the same server, which may have accepted them already.
 
-        They keep their ids, so that the server does not run a call twice.
+        The calls keep their ids, so that the server does not run a call twice.
         """
         now = self._loop.time()
         for call in left.values():
@@ -322,7 +322,7 @@ class Dispatcher:
         self._sweep()
 
     def _returned(self, link: Link) -> None:
-        """Handle a server that answers again or was removed: retry the calls that it lost, or report them as lost."""
+        """Handle a server that answers again or was removed: retry its lost calls, or report them as lost."""
         if link.gone:
             for call in [call for call, sent_to in self._sent.items() if sent_to is link]:
                 call.doubt = call.doubt or "in flight"

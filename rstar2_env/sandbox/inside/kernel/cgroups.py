@@ -1,4 +1,4 @@
-"""Control groups: limits on the memory and processes of a call, including its child processes, and its CPU share.
+"""Control groups: limit the memory and the number of processes of a call, and set the call's share of the cores.
 
 A group is reused for later calls. Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated
 subtree; peak memory (version 1), and kills for exceeding the memory limit; equal shares of the cores. Not covered:

@@ -57,8 +57,7 @@ shutdown 48 210, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
 getpeername 52 205, getsockopt 55 209, setsockopt 54 208
 """,
 }
-"""Allowed calls, grouped by purpose: calls that ``tools/trace_calls.py`` recorded, and those of ``KIN`` and ``EXTRA``.
-"""
+"""Allowed calls by purpose: calls that ``tools/trace_calls.py`` recorded, and those in ``KIN`` and ``EXTRA``."""
 
 KIN = """
 epoll_create epoll_pwait epoll_pwait2 eventfd faccessat fchmodat2 fork futex_requeue futex_wait futex_waitv futex_wake
@@ -170,6 +169,6 @@ def names(*texts: str) -> set[str]:
 
 
 def numbers(text: str, machine: str) -> list[int]:
-    """Return the numbers on ``machine`` ("x86_64", "aarch64") of the calls in a text of entries such as "read 0 63"."""
+    """Return the calls' numbers on ``machine`` ("x86_64" or "aarch64"); ``text`` lists calls, such as "read 0 63"."""
     column = {"x86_64": 1, "aarch64": 2}[machine]
     return [int(entry.split()[column]) for entry in text.split(",") if entry.split()[column] != "-"]

@@ -30,7 +30,7 @@ class StdioLayers:
     Attributes:
         plan: The active layers; ``mount`` among the namespaces means that the program has its own ``/proc``.
         missing: Reason why each missing layer does not work, by the layer's short name.
-        subreaper: Whether the keeper of a program becomes the parent of its orphaned processes.
+        subreaper: Whether the keeper of a program becomes the parent of the program's orphaned processes.
     """
 
     plan: IsolationPlan = field(default_factory=IsolationPlan)

@@ -233,14 +233,17 @@ class ChildPool:
         return max(1, round(self._target * self.parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:
-        """Free a slot for a child of ``parent``: end a waiting child of the parent with the most spare children."""
+        """Free a slot for a child of ``parent``: end a waiting child of another parent.
+
+        The other parent is the one with the most spare children.
+        """
         others = [other for other in self.parents.all() if other is not parent and self._waiting[other]]
         if others:
             spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))
             self.discard(self._waiting[spare].popleft())
 
     def _let_go(self, parent: Parent) -> None:
-        """End the waiting children of a retiring parent, and the parent once it has no child and no call needs one."""
+        """End the waiting children of a retiring parent, and the parent too if it has no child and no call needs it."""
         while waiting := self._waiting[parent]:
             self.discard(waiting.popleft())
         if not parent.children and not self.demand(parent):
