@@ -1,8 +1,8 @@
 """Finds reference players, which know the solution; used by tests, sample episodes, validation, the agent ``oracle``.
 
 A multi-turn environment provides its own reference player as the method ``oracle_turn()``. The code that plays the
-episode passes it to an agent with ``needs_reference``; an agent never reads it from the environment. An environment may
-also provide ``random_turn(rng)``, the player of the random baseline.
+episode passes this method to an agent with ``needs_reference``; an agent never takes the method from the environment.
+An environment may also provide ``random_turn(rng)``, the player of the random baseline.
 """
 
 from __future__ import annotations

@@ -179,7 +179,8 @@ class ToolEnv(gym.Env[str, str]):
 
         Args:
             seed: Seed that determines the chosen problem and the random states of tool calls.
-            options: ``{"problem_id": str}`` selects a problem of the source; ``{"problem": Problem | dict}`` sets it.
+            options: ``{"problem_id": str}`` selects a problem of the source; ``{"problem": Problem | dict}`` gives
+                the problem itself.
 
         Returns:
             The user's first message, and ``info`` with ``problem_id``, ``tools`` (schemas), ``system`` and ``stop``

@@ -219,7 +219,10 @@ def add_vector_forms(namespace: str = "rstar2") -> list[str]:
 
 
 def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
-    """Return the entry point of the id ``name``; each id needs its own, since Gymnasium does not pass the id."""
+    """Return the entry point of the id ``name``: a function that makes vector environments.
+
+    Each id needs its own entry point, since Gymnasium does not pass the id to it.
+    """
     if "-v" in name:
         return partial(make_threaded, name)
     raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")

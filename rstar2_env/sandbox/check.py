@@ -21,8 +21,8 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and also of the later jobs that search for these files; more than one, because
-successive jobs may run in different containers."""
+"""Number of jobs that write files; the same number of later jobs search for these files. One job of each kind is not
+enough, because successive jobs may run in different containers."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):
@@ -277,7 +277,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Wait for the process whose name the program printed; return whether it ends within ``_DEATH_S`` seconds."""
+    """Return whether a process ends within ``_DEATH_S`` seconds; ``outcome.stdout`` contains the process's name."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

@@ -185,7 +185,7 @@ class LocalOptions(ProviderOptions):
 
 
 def site_dirs() -> list[str]:
-    """Return the folders of installed packages on this process's import path, without source checkouts."""
+    """Return the folders of installed packages (``site-packages``) on this process's import path."""
     return [
         os.path.realpath(entry)
         for entry in sys.path

@@ -304,7 +304,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    """Replace locks that another thread may have held at the fork, and drop the entries of the parent process."""
+    """Replace locks that another thread may have held at the fork, and forget the parent process's sandboxes."""
     global _guard, _exiting
     _guard, _exiting = threading.RLock(), False
     _ending.clear()

@@ -166,7 +166,7 @@ def read_digits(answer: str, addends: Sequence[str], total: str) -> dict[str, in
 
 
 def random_digits(addends: Sequence[str], total: str, rng: np.random.Generator) -> dict[str, int]:
-    """Random different digits for the letters, without a leading zero.
+    """Assign random digits to the letters: different letters get different digits, and no word begins with 0.
 
     Args:
         addends: The words to add.

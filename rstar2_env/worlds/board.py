@@ -136,7 +136,11 @@ class BoardMatch:
         return f"You played {move}. " + (f"The opponent played {reply}." if reply else "")
 
     def outcome(self, board: str, move: int) -> tuple[str, int, float | None]:
-        """The board after ``move`` and the reply, the reply (0 if none), and the score (``None`` before the end)."""
+        """Play ``move`` and then, unless it ends the game, the opponent's reply; the match itself does not change.
+
+        Returns:
+            The new board, the reply (0 if there is none), and the score (``None`` if the game has not ended).
+        """
         board, wins = self.rules.place(board, move, MINE)
         if wins:
             return board, 0, 1.0
@@ -178,7 +182,11 @@ class BoardMatch:
         return (moves or self.rules.moves(self.board))[0]
 
     def _line(self, board: str) -> dict[str, int]:
-        """Search for a winning sequence from a position; return its move in each position, or an empty dict."""
+        """Search for a sequence of the policy's moves that wins from the position ``board``.
+
+        Returns:
+            The policy's move in each position of the sequence; empty if none was found.
+        """
         if self.search is None:
             return self._exhaustive(board, set()) or {}
         for attempt in range(self.search):

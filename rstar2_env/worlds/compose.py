@@ -82,9 +82,10 @@ def letters(rng: np.random.Generator, least: int, most: int) -> str:
 def _join(
     inner: Composition, text: str, depth: int, pool: Sequence[StringFunction], longest: int, rng: np.random.Generator
 ) -> Composition | None:
-    """Join ``inner`` and a new expression over ``text``, of a depth below ``depth``, by ``+`` or a binary function.
+    """Join ``inner`` and a second expression by ``+`` or a function with two arguments.
 
-    Which of the two expressions stands first is random. For the other arguments see ``compose``.
+    The second expression is drawn with a depth below ``depth``. The order of the two expressions is random. For the
+    arguments see ``compose``.
     """
     other = compose(text, int(rng.integers(depth)), pool, longest, rng)
     if other is None:

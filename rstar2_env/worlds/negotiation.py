@@ -86,7 +86,7 @@ class Negotiation:
         return deal
 
     def truths(self, move: Deal) -> tuple[frozenset[str], ...]:
-        """The deal's value to the policy, and its value to the opponent if the policy knows the opponent's values."""
+        """The value of the deal ``move`` to the policy and, if ``reveal`` is true, its value to the opponent."""
         values = [_value(self.mine, move)] + ([self._rest(move)] if self.reveal else [])
         return tuple(frozenset({str(value)}) for value in values)
 

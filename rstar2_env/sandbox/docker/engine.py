@@ -1,7 +1,7 @@
 """Access to the Docker engine for the provider ``docker``: connecting, checking the image, removing old containers.
 
 Covered: the connection, with actionable errors; the check that the image exists and has the right version; the removal
-of containers whose process has ended. Not covered: how a container runs (``container``) and how an image is built
+of containers whose creator has ended. Not covered: how a container runs (``container``) and how an image is built
 (``image``).
 """
 
@@ -112,7 +112,7 @@ def owner() -> str:
 
 
 def sweep(engine: APIClient) -> int:
-    """Remove containers whose process on this machine has ended; return the number of removed containers."""
+    """Remove containers whose creator, a process on this machine, has ended; return how many were removed."""
     removed = 0
     for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
         machine, pid, started = found["Labels"][OWNER_LABEL].rsplit("|", 2)

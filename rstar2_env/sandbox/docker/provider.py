@@ -94,7 +94,7 @@ class DockerSandbox(BaseSandbox):
         return min(self._members, key=lambda member: member.in_flight).submit(job)
 
     def capabilities(self) -> Sequence[Capability]:
-        """Return each guarantee with its mechanism, then the container's isolation and the layers around each call."""
+        """Return the guarantees, then the isolation of the container, then the mechanisms inside the container."""
         return self._capabilities
 
     def end_session(self, name: str) -> None:

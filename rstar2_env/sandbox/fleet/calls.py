@@ -31,8 +31,8 @@ class FleetCall:
         session: Name that the caller gave the session; ``None`` without a session.
         home: The session's ``Home``; ``None`` without a session.
         starts: Number of times that the call was started and then lost.
-        doubt: Boot id of a server whose answer was lost, so that it may have accepted the call; ``None`` if there is no
-            such server. A server's boot id changes when it restarts.
+        doubt: Boot id of a server that may have accepted the call, since the server's answer was lost; ``None`` if
+            there is no such server. A server's boot id changes when it restarts.
         since: Time on the event loop's clock from which the call's waiting time is counted.
         avoid: Server whose sandbox failed during the call. The server receives the call again only if no other server
             is up.

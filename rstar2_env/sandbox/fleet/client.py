@@ -71,7 +71,9 @@ class FleetSandbox(BaseSandbox):
 
     @abc.abstractmethod
     def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that adds the servers on entry, and may add or remove servers until its exit.
+        """Return a context manager that adds servers to ``servers`` on entry.
+
+        Until its exit, the context manager may add further servers and remove servers.
 
         Raises:
             ConfigurationError: A server rejects an option.

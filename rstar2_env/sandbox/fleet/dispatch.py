@@ -236,7 +236,7 @@ class Dispatcher:
             self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
 
     def _may_retry(self, call: FleetCall, starts: int) -> bool:
-        """Return whether a call that was started ``starts`` times and lost may be retried; if so, count these starts.
+        """Return whether a lost call may be retried; if so, add ``starts`` to the starts counted for the call.
 
         A cell (a call of a session) is never retried if earlier cells of its session have run.
         """
@@ -280,7 +280,10 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Mark a server as down; queue for it the calls ``left``, which it may have accepted, under unchanged ids."""
+        """Mark a server as down. Queue the calls ``left`` for the same server, which may have accepted them already.
+
+        The calls keep their ids, so that the server does not run a call twice.
+        """
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -319,7 +322,7 @@ class Dispatcher:
         self._sweep()
 
     def _returned(self, link: Link) -> None:
-        """Handle a server that answers again or was removed: retry the calls that it lost, or report them as lost."""
+        """Handle a server that answers again or was removed: retry its lost calls, or report them as lost."""
         if link.gone:
             for call in [call for call, sent_to in self._sent.items() if sent_to is link]:
                 call.doubt = call.doubt or "in flight"
@@ -413,9 +416,9 @@ class Dispatcher:
 
 
 def _late(link: Link, horizon: float, call: FleetCall) -> bool:
-    """Whether, at the time ``horizon``, a call already waited and the server ``link`` was already down.
+    """Whether a call has waited since ``horizon`` or longer, and its server ``link`` has been down for as long.
 
-    If the server may have accepted the call, it does not matter since when the server is down.
+    If the server may have accepted the call, only the waiting time of the call counts.
     """
     return call.since < horizon and (call.doubt is not None or link.down_since < horizon)
 

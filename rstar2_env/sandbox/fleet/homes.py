@@ -92,7 +92,10 @@ class Homes:
         home.moved = None
 
     def restart(self, home: Home) -> None:
-        """Let a session's failed first call run again on any server; keep the note that an earlier session was lost."""
+        """Start a session again on any server, because its first call failed.
+
+        The note that an earlier session was lost is kept.
+        """
         moved = home.moved
         self.reset(home)
         home.moved = moved

@@ -111,7 +111,7 @@ class Link:
             await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
 
     def warn_of_cut(self, names: Sequence[str]) -> None:
-        """Warn, only once for each server, that the server lowered the limits ``names`` of a job."""
+        """Warn, only once for each server, that the server lowered limits of a job; ``names`` lists these limits."""
         if not self._cut_warned:
             self._cut_warned = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)

@@ -14,7 +14,7 @@ from . import wire
 PART_BYTES = 1 << 17
 """Size in bytes of the longest frame that is sent in one piece, and of the parts of a longer frame."""
 _AT_ONCE = 1 << 20
-"""Number of bytes after which ``flush`` returns, since the call might never end if the receiver reads fast enough."""
+"""Number of bytes after which ``flush`` returns; without this limit, it might write forever to a fast receiver."""
 
 
 class SendQueue:

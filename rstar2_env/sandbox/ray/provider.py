@@ -65,7 +65,10 @@ class RaySandbox(FleetSandbox):
         self._started()
 
     def capabilities(self) -> Sequence[Capability]:
-        """Return each layer of isolation: active if every node has it; else its detail names the nodes that lack it."""
+        """Return each layer of isolation; it is active if every node has it.
+
+        The detail of a layer that is not active names the nodes that lack it.
+        """
         layers: dict[str, list[tuple[str, Capability]]] = {}
         for node, capabilities in self.node_capabilities().items():
             for layer in capabilities:

@@ -91,7 +91,7 @@ class _OtherProcess:
         return self._clock() - self._since >= min(2 * self._answered_s, self._longest_s)
 
     def end(self) -> None:
-        """Stop waiting for the answer."""
+        """Stop waiting for the answer of the other process."""
         self._task.cancel()
 
     async def _ask(self, where: RayNode) -> None:
@@ -113,7 +113,7 @@ def _pinged(actor: Any) -> asyncio.Task[None]:
 
 
 async def killed(actor: Any) -> bool:
-    """Kill an actor; return whether Ray confirms its death, after which its calls may run elsewhere."""
+    """Kill an actor; return whether Ray confirms its death. Only then may the actor's calls run elsewhere."""
     from ray.exceptions import ActorDiedError
 
     kill(actor)

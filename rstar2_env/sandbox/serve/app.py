@@ -138,7 +138,12 @@ def _end_session(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
-    """Return the list of names in ``field`` of a request's body; the error message says that they name ``what``.
+    """Return the list of names in ``field`` of a request's body.
+
+    Args:
+        body: The request's body.
+        field: Name of the field.
+        what: The named things, such as "calls", for the error message.
 
     Raises:
         ConfigurationError: The field is not a list of strings.

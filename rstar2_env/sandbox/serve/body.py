@@ -26,7 +26,8 @@ each of its files."""
 LEAST_VALUES = 4096
 """Number of JSON values that a request may always have, even if ``max_calls`` is small."""
 _STEP = 1 << 15
-"""Number of bytes that are counted in one step, which takes a few milliseconds at most."""
+"""Number of bytes that ``count_values`` searches for values before other tasks of the event loop run; this takes a few
+milliseconds at most."""
 _IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _QUOTE = ord('"')
 _MOST_DIGITS = 400
@@ -42,7 +43,7 @@ async def read_json(request: Request, max_bytes: int, service: Service) -> Any:
     Args:
         request: The HTTP request, whose body was not read yet.
         max_bytes: Largest size of the body, in bytes.
-        service: The service; its option ``max_calls`` limits the number of values.
+        service: The service; its option ``max_calls`` limits the number of JSON values in the body.
 
     Raises:
         RequestTooLargeError: The body is larger than ``max_bytes``, whatever its header states.

@@ -26,7 +26,7 @@ from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
 from rstar2_env.sandbox.session_names import SessionNames
 
 Watcher: TypeAlias = "Callable[[ServedCall], None]"
-"""Function that is called with a call as soon as the call has its answer."""
+"""Function that gets a ``ServedCall`` as soon as the call's answer is known."""
 _SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.05, 30.0
 _GIVEN_UP = "The call was ended because its client disconnected or cancelled it."
 
@@ -165,7 +165,7 @@ class Service:
         return min(_LONGEST_RETRY_S, max(_SHORTEST_RETRY_S, self._recent_s * ahead / self.in_flight_limit))
 
     def end_session(self, name: str) -> None:
-        """End a session without waiting for its end."""
+        """End a session in another thread, without waiting for it."""
         self._sessions.forget(name)
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 
 def attempt(action: Callable[[], Any]) -> str | None:
-    """Try ``action`` in a forked process, and return the error if it fails; the process ends afterwards.
+    """Run ``action`` in a forked process, which then ends; return the error if the action fails.
 
     Returns:
         The error as text; ``None`` on success.

@@ -1,4 +1,4 @@
-"""Control groups: limits on the memory and processes of a call, including its child processes, and its CPU share.
+"""Control groups: limit the memory and the number of processes of a call, and set the call's share of the cores.
 
 A group is reused for later calls. Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated
 subtree; peak memory (version 1), and kills for exceeding the memory limit; equal shares of the cores. Not covered:
@@ -16,8 +16,8 @@ from ..folder_lock import lock_folder
 _ROOT = "/sys/fs/cgroup"
 _PREFIX = "rstar2-sandbox-"
 _SPARE_BYTES = 32 << 20
-"""Bytes by which the group's memory limit exceeds the limit on address space, so that a program gets a MemoryError
-before the kernel kills it."""
+"""Bytes by which a control group's memory limit exceeds the rlimit on a program's address space, so that the program
+gets a MemoryError before the kernel kills it."""
 
 
 _WEIGHTS = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
@@ -29,7 +29,7 @@ _HEAVIEST = 100
 
 
 class ControlGroup:
-    """The control group of one call at a time. The group's files stay open, since every call reads and writes them."""
+    """A control group that one call uses at a time. Its files stay open, since every call reads and writes them."""
 
     def __init__(self, folders: dict[str, str], version: int) -> None:
         self._folders = folders
@@ -139,13 +139,13 @@ class ControlGroups:
 
     @property
     def unified(self) -> str | None:
-        """The folder of the containing group in the version 2 tree; ``None`` with version 1."""
+        """In version 2, the folder of this group, which contains the groups of all calls; ``None`` in version 1."""
         return self._parents["memory"] if self.version == 2 else None
 
     def share_cores(self) -> str:
         """Give each group that is made from now on an equal share of the cores; return why this is not possible.
 
-        The weight of the containing group is one group's weight times the number of cores, so that calls keep their
+        The group that contains them gets the weight of one group times the number of cores, so that calls keep their
         share against other processes.
 
         Returns:
@@ -183,7 +183,7 @@ class ControlGroups:
         return ControlGroup(folders, self.version)
 
     def close(self) -> None:
-        """Remove the containing control group; all groups in it must be closed."""
+        """Remove the control group that contains the groups of all calls; these must be closed before."""
         for folder in set(self._parents.values()):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
@@ -258,7 +258,7 @@ def folder_of_version_1(names: str, path: str) -> str:
 
 
 def _sweep(folder: str) -> None:
-    """Remove the groups that killed wardens left; the lock of such a group is free."""
+    """Remove the groups that killed wardens left. No process holds the lock of such a group."""
     for name in os.listdir(folder):
         stale = os.path.join(folder, name)
         if not name.startswith(_PREFIX) or not os.path.isdir(stale):

@@ -4,9 +4,9 @@ Each entry occurs in a system-call trace of the tests of CPython, NumPy and SymP
 counterpart of such an entry (the getter of a setter). The numbers of commands, options and flags are part of the
 kernel's interface, and the same on x86-64 and arm64. The lists exclude, for example, commands that insert terminal
 input or change line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to
-the owner of a descriptor (F_SETOWN), enlarge pipes and socket buffers, whose memory only a control group counts
-(F_SETPIPE_SZ, SO_SNDBUF), create names of mappings, whose memory nothing counts (PR_SET_VMA), or hide a process from
-the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
+the owner of a descriptor (F_SETOWN), or hide a process from the checks of ``zygote.watch`` (PR_SET_DUMPABLE). They also
+exclude commands that use uncounted memory: larger pipes and socket buffers, which only a control group counts
+(F_SETPIPE_SZ, SO_SNDBUF), and names of memory mappings, which nothing counts (PR_SET_VMA).
 """
 
 from __future__ import annotations

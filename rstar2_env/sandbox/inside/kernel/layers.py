@@ -41,7 +41,7 @@ class Layers:
     missing: dict[str, str] = field(default_factory=dict)
 
     def capabilities(self) -> list[dict[str, Any]]:
-        """Return the guarantees, then the limits on shared resources of the kernel, then the mechanisms."""
+        """Return the guarantees, then the limits on kernel resources that programs share, then the mechanisms."""
         return [*self._promises(), *self._shares(), *self._mechanisms()]
 
     def broken(self) -> list[str]:

@@ -228,7 +228,7 @@ def unmount(target: str) -> None:
 
 
 def bind_read_only(source: str, target: str) -> None:
-    """Bind ``source`` and its submounts to ``target``, read-only, without devices and set-uid."""
+    """Bind ``source`` and its submounts to ``target``, read-only; device files and set-uid bits have no effect."""
     mount(source, target, None, MS_BIND | MS_REC)
     attributes = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
     path = os.fsencode(target)
@@ -276,7 +276,7 @@ class PreparedCalls:
         self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
 
     def add_limit(self, kind: int, most: int) -> None:
-        """Add a call that lowers an rlimit to ``most``, soft and hard; an existing lower limit is kept."""
+        """Add a call that lowers the soft and the hard limit of an rlimit to ``most``; a lower hard limit is kept."""
         _, hard = resource.getrlimit(kind)
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
         self.add("setrlimit", kind, (ctypes.c_ulong * 2)(bound, bound))

@@ -33,7 +33,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
         site_dirs: Folders of installed packages, in order of precedence.
 
     Returns:
-        The path on this machine of each top-level file or folder of these packages, by its name.
+        For each top-level file or folder of these packages, by name: the path on this machine.
     """
     found: dict[str, str] = {}
     for name in required(packages, site_dirs):
@@ -48,7 +48,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
 
 
 def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
-    """Return the names of the packages and of all packages that they require, without extras and without duplicates."""
+    """Return the names of ``packages`` and of all packages that these require, each once; extras are ignored."""
     names: dict[str, str] = {}
     waiting = list(packages)
     while waiting:

@@ -140,7 +140,10 @@ def build_refusing(machine: str, only: Sequence[str]) -> list[Instruction]:
 
 
 def _connected_pairs() -> list[Instruction]:
-    """Build instructions that allow only connected pairs of Unix sockets; others could send to other sockets."""
+    """Build instructions that allow only connected pairs of Unix sockets.
+
+    Other sockets could send to any socket that has a name.
+    """
     return [
         (_LOAD, 0, 0, _AT_FIRST),
         (_JUMP_EQUAL, 1, 0, commands.AF_UNIX),

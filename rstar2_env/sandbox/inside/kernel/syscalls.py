@@ -57,7 +57,7 @@ shutdown 48 210, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
 getpeername 52 205, getsockopt 55 209, setsockopt 54 208
 """,
 }
-"""Allowed calls, grouped by purpose: calls that ``tools/trace_calls.py`` recorded, and ``KIN`` and ``EXTRA``."""
+"""Allowed calls by purpose: calls that ``tools/trace_calls.py`` recorded, and those in ``KIN`` and ``EXTRA``."""
 
 KIN = """
 epoll_create epoll_pwait epoll_pwait2 eventfd faccessat fchmodat2 fork futex_requeue futex_wait futex_waitv futex_wake
@@ -71,7 +71,7 @@ EXTRA = {
     "recvmsg": "buffers and descriptors among a program's own processes, as newer versions of asyncio send them",
     "sendmsg": "as recvmsg",
 }
-"""Allowed calls that ``tools/trace_calls.py`` did not record, each with the reason."""
+"""Allowed calls that ``tools/trace_calls.py`` did not record, each with the reason why it is allowed."""
 
 IPC = """
 shmget 29 194, shmat 30 196, shmctl 31 195, shmdt 67 197, semget 64 190, semop 65 193, semctl 66 191,
@@ -109,7 +109,7 @@ settimeofday 164 170, clock_settime 227 112
 """Calls that end the program, since no benign program makes them."""
 
 ABSENT = "memfd_create 319 279, mbind 237 235"
-"""Calls that ``tools/trace_calls.py`` recorded but that return ENOSYS, since nothing counts their kernel memory."""
+"""Calls that ``tools/trace_calls.py`` recorded but that return ENOSYS, since no limit counts the memory they use."""
 
 SPECIAL = {
     "clone": (56, 220),
@@ -130,9 +130,9 @@ SETTING_LIMITS = "setrlimit 160 164"
 # Without a process namespace, a program shares process ids with all other processes of the machine.
 
 SOCKETS = "socket 41 198"
+"""Call that makes a socket."""
 RINGS = "io_uring_setup 425 425"
-"""Calls that make sockets (``SOCKETS``), and calls that make the rings of ``io_uring``, through which sockets can be
-made without a system call (``RINGS``)."""
+"""Call that makes the rings of ``io_uring``, through which a program can make sockets without a system call."""
 PASSING = "sendmsg 46 211, sendmmsg 307 269"
 """Calls that can send file descriptors to another process."""
 LEAVING = "setpgid 109 154"
@@ -144,14 +144,16 @@ sched_rr_get_interval 148 127
 """
 """Calls whose first argument is a process id."""
 LIMITS_BY_NUMBER = "prlimit64 302 261"
-"""Calls whose first argument is a process id and that can also set limits."""
+"""Call whose first argument is a process id, and which reads or sets a limit of that process."""
 PRIORITY = "setpriority 141 140, getpriority 140 141"
-"""Calls whose first argument determines whether the second is a process, a group or a user."""
+"""Calls for the priority of processes. The first argument determines whether the second is the id of a process, of a
+group or of a user."""
 BY_DESCRIPTOR = "pidfd_open 434 434, pidfd_send_signal 424 424"
 """Calls that reach a process through a file descriptor."""
 SIGNALLING = "kill 62 129"
+"""Call that sends a signal to a process or a process group, which its first argument determines."""
 SIGNALLING_THREADS = "tgkill 234 131"
-"""Calls that send a signal, and whose first argument is the id of the receiving process."""
+"""Call that sends a signal to one thread; its first argument is the id of the thread's process."""
 SIGNALLING_ANYONE = "tkill 200 130"
 METADATA = """
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54,
@@ -162,11 +164,11 @@ removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 
 
 def names(*texts: str) -> set[str]:
-    """Return the names of the system calls in texts of entries such as "read 0 63" (see ``ALLOWED``)."""
+    """Return the names of the system calls that ``texts`` lists with their numbers, such as "read 0 63, write 1 64"."""
     return {entry.split()[0] for text in texts for entry in text.split(",")}
 
 
 def numbers(text: str, machine: str) -> list[int]:
-    """Return the numbers on ``machine`` ("x86_64", "aarch64") of the calls in a text of entries such as "read 0 63"."""
+    """Return the calls' numbers on ``machine`` ("x86_64" or "aarch64"); ``text`` lists calls, such as "read 0 63"."""
     column = {"x86_64": 1, "aarch64": 2}[machine]
     return [int(entry.split()[column]) for entry in text.split(",") if entry.split()[column] != "-"]

@@ -56,8 +56,8 @@ def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0)
     """Create and enter a user namespace, with a block of mapped user ids or with a single id.
 
     Args:
-        users_from: First of a block of user ids that are the same in the new namespace; this process becomes its root.
-            0 for no block. A block requires the right to change to any user.
+        users_from: First of a block of user ids that are the same in the new namespace; this process becomes root in
+            the namespace. 0 for no block. A block requires the right to change to any user.
         inside: Id of this process's user and group in the new namespace; not used with a block of ids.
         also: Clone flags of more namespaces that belong to the new user namespace; not used with a block of ids.
 
@@ -120,7 +120,7 @@ def become(user: int) -> None:
 
 
 def nest(proc: int) -> None:
-    """Enter a new user namespace without capabilities; some kernels count processes per user namespace.
+    """Enter a new user namespace, since some kernels count processes per user namespace; drop all capabilities.
 
     Args:
         proc: Descriptor of a ``/proc`` that contains this process.

@@ -3,8 +3,8 @@
 With a process namespace, the kernel ends these processes when the namespace's first process ends; that process waits
 for the program, and ends with the keeper. Without a process namespace, the keeper becomes the parent of all orphans,
 and kills its descendants. Covered: these two ways to end processes; the keeper's own end; SIGTERM, which the keeper
-passes on; and the program's exit code. Not covered: the other layers (``layers``); without a process namespace, orphans
-if the keeper itself gets SIGKILL.
+passes on; and the program's exit code. Not covered: the other layers (``layers``); orphans of a keeper that gets
+SIGKILL, if there is no process namespace.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def _start(begin: Begin, orphaned: Callable[[], bool]) -> None:
 def _fork(action: Callable[[Callable[[], bool]], object]) -> int:
     """Run an action in a forked child that gets SIGKILL when this process ends; return the child's process id.
 
-    The action receives a function that returns whether this process has ended. The child needs it because this process
-    may end before the SIGKILL is arranged, and a process namespace hides its parent's id.
+    The action receives a function that returns whether this process has ended. The child needs this function because
+    this process may end before the SIGKILL is arranged, and a process namespace hides its parent's id.
     """
     waits, held = os.pipe()  # this process holds the second end until it ends
     pid = os.fork()
@@ -155,7 +155,7 @@ def _wait(child: int, parent: int) -> int:
 
 
 def _end_descendants() -> None:
-    """Kill descendants until none is left (for at most ``_SWEEPS_S`` seconds), since this process adopts orphans."""
+    """Kill the descendants of this process, which include adopted orphans, for at most ``_SWEEPS_S`` seconds."""
     until = time.monotonic() + _SWEEPS_S
     while time.monotonic() < until:
         for pid in descendants([os.getpid()]):

@@ -1,9 +1,9 @@
 """The layers of isolation for a long-lived program of the user: finds those that work, and applies them.
 
 The layers block the network (a network namespace, and a filter that refuses sockets), writes outside of named folders
-(Landlock), signals to other processes and memory shared with them, and any gain of privileges; they also limit the
-number of processes, and let none survive the program. Not covered: which files the program can read; the modes and
-times of files, which a program with the user's own id can change.
+(Landlock), signals to other processes and memory shared with them, and any gain of privileges. They also limit the
+number of the program's processes, and end all of them with the program. Not covered: which files the program can read;
+the modes and times of files, which a program with the user's own id can change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StdioLayers:
     Attributes:
         plan: The active layers; ``mount`` among the namespaces means that the program has its own ``/proc``.
         missing: Reason why each missing layer does not work, by the layer's short name.
-        subreaper: Whether the keeper of a program becomes the parent of its orphaned processes.
+        subreaper: Whether the keeper of a program becomes the parent of the program's orphaned processes.
     """
 
     plan: IsolationPlan = field(default_factory=IsolationPlan)

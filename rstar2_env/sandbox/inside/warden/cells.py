@@ -124,7 +124,10 @@ class Cells:
         self.sessions.advance(session)
 
     def _halt_later(self, child: Child) -> None:
-        """Halt a session's process once it is idle for ``_HALT_AFTER_S`` seconds; one timer serves many short cells."""
+        """Halt a session's process once it has run no cell for ``_HALT_AFTER_S`` seconds.
+
+        If the timer of the session's process already runs, no second timer is set.
+        """
         if not child.halt_due:
             child.halt_due = True
             self.loop.call_at(child.idle_since + _HALT_AFTER_S, lambda: self._halt(child), child)
@@ -187,7 +190,10 @@ class Cells:
             self.answer(call, *_ended_by_caller())
 
     def settle(self, child: Child) -> None:
-        """Handle the end of a session's process: report the outcome of the running cell, if any, or retry the cell."""
+        """Handle the end of a session's process: report the outcome of the running cell, or retry the cell.
+
+        A cell is retried only if it has not begun to run.
+        """
         session, call = child.session, child.call
         assert session is not None
         if child.discarded:  # ended by the warden
@@ -227,7 +233,7 @@ class Cells:
         self.sessions.lose_process(session, why, "replaced" if child.broken else "died")
 
     def _keep_time(self, session: Session, deadline: float) -> None:
-        """Schedule the check of a cell's deadline, with one timer for many short cells (calls) of the session."""
+        """Schedule the check of a cell's deadline, unless a timer of the session already fires before it."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
             self.loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)

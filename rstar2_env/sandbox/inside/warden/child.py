@@ -52,8 +52,8 @@ class Call:
         order: Position in the order of arrival (see ``backlog``).
         child: The child process that runs the job; ``None`` until the job is sent to a child.
         session: Session of the call, or ``None``.
-        state: State of the session that the outcome will report (``Outcome.session``).
-        note: Note about the session that the outcome will report (``Outcome.session_note``), or ``None``.
+        state: State of the session, for the outcome's field ``session``.
+        note: Note about the session, for the outcome's field ``session_note``; ``None`` for no note.
         cancelled: Whether the outcome is no longer needed.
         restarts: Number of times that the job was started again because its program had not begun to run.
 
@@ -207,7 +207,7 @@ class Child:
         return int(self.call.limits["output_bytes"]) if self.call is not None else 0
 
     def note(self, message: bytes) -> None:
-        """Store a message from the child, unless too much is stored, since a program can send any number of them."""
+        """Store a message from the child, up to a total size, since a program can send any number of messages."""
         if not self.compiled and message == STARTED:
             self.compiled = True
             if self.call is not None:
@@ -248,7 +248,7 @@ class Child:
         return waiting[0] > 0
 
     def begin(self, call: Call) -> None:
-        """Assign a job to the child, or the next cell of its session."""
+        """Assign a call to the child: its only job, or the next cell of the child's session."""
         if self.session is not None:
             self._reports, self._reported, self.stopped_for = [], 0, None
             self.compiled = True  # like the earlier cells of the session
@@ -383,14 +383,14 @@ class Child:
             self.job_fd = -1
 
     def close_stream(self, stream: Stream) -> None:
-        """Close an output stream of the child after its end was read."""
+        """Close an output stream of the child after the end of the stream was read."""
         if stream.descriptor >= 0:
             os.close(stream.descriptor)
             stream.descriptor = -1
             self.open_ends -= 1
 
     def close_report(self) -> None:
-        """Close the socket of the child's reports after its end was read."""
+        """Close the socket of the child's reports after the end of the socket's data was read."""
         if self.report.fileno() >= 0:
             self.report.close()
             self.open_ends -= 1

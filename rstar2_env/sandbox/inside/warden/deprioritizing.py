@@ -58,7 +58,7 @@ class Deprioritizer:
         return len(self._deprioritized)
 
     def begin(self, child: Child) -> None:
-        """Schedule the first check whether to deprioritize or to end a call that has just started."""
+        """For a call that has just started, schedule the first check whether it must be deprioritized or ended."""
         first = min(child.started_at + AFTER_S, _deadline(child)) if self._most else _deadline(child)
         self.loop.call_at(first, lambda: self._check(child), child)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..wire import Frame
 
 _MOST_BYTES = 1 << 18
-"""Number of bytes at the beginning of a text that are searched, to limit the time."""
+"""Largest number of bytes of a program's texts that are searched for module names, which limits the time."""
 
 
 def program_texts(frame: Frame) -> Iterator[bytes]:

@@ -74,7 +74,7 @@ class EventLoop:
         self._epoll.register(descriptor, events)
 
     def rewatch(self, descriptor: int, events: int) -> None:
-        """Change the events of a watched descriptor."""
+        """Change the events for which a descriptor is watched."""
         self._epoll.modify(descriptor, events)
 
     def unwatch(self, descriptor: int) -> None:
@@ -91,7 +91,10 @@ class EventLoop:
         heapq.heappush(self._timers, (when, next(self._order), what, owner))
 
     def _call(self, owner: Any, function: Callable[..., None], *arguments: int) -> None:
-        """Call a callback; if it raises, report the exception for ``owner``, or, without an owner, end the loop."""
+        """Call a callback. If it raises, pass ``owner`` and the exception to ``on_error``.
+
+        If ``owner`` is ``None``, raise the exception, which ends the loop.
+        """
         try:
             function(*arguments)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""``Parents``: the parent processes of a warden, which fork the processes for programs; chooses a parent per program.
+"""``Parents``: starts the parent processes of a warden, which fork children, and chooses a parent for each program.
 
 A light parent, which has imported only the standard library, exists from the start. Any other parent has imported
 exactly the preloaded modules that a program names, and is started for the first such program. If no further parent is
@@ -201,7 +201,10 @@ class Parents:
         return parent
 
     def _retire_one(self) -> None:
-        """Mark the least recently used parent to be ended if it was unused for ``_UNUSED_S``; one parent at a time."""
+        """Mark the least recently used parent to be ended if it was unused for ``_UNUSED_S``.
+
+        While a parent is marked, no other parent is marked.
+        """
         since = time.monotonic() - _UNUSED_S
         spare = [
             parent

@@ -63,7 +63,7 @@ class ChildPool:
     children: dict[int, Child] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Create a slot for every concurrent child, except for the children of sessions and deprioritized programs.
+        """Create the slots of all concurrent children, except those of sessions and of deprioritized programs.
 
         Raises:
             OSError: A slot cannot be created.
@@ -177,7 +177,10 @@ class ChildPool:
             self.refill()
 
     def overdue(self, timeout_s: float) -> list[Child]:
-        """Return the children that did not end within ``timeout_s`` seconds; kill those that are not ready by then."""
+        """Check which children take more than ``timeout_s`` seconds to become ready or to end.
+
+        Kill the children that are not ready, and return the children that were ordered to end and still run.
+        """
         now, found = time.monotonic(), []
         for child in list(self.children.values()):
             if not child.is_overdue(now, timeout_s):
@@ -192,7 +195,7 @@ class ChildPool:
     def write_off(self, child: Child) -> None:
         """Give up a child whose process cannot be killed, and replace its slot with a new one.
 
-        Without this, each such child would occupy a slot forever, until no slot is left.
+        Otherwise each such child would occupy a slot forever, and in the end no slot would be left.
         """
         print(f"A program cannot be killed; its slot ({child.slot.index}) is not used any more.", file=sys.stderr)
         self._written_off += 1
@@ -230,14 +233,17 @@ class ChildPool:
         return max(1, round(self._target * self.parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:
-        """Free a slot for a call of ``parent``: end a waiting child of the parent that has most children to spare."""
+        """Free a slot for a child of ``parent``: end a waiting child of another parent.
+
+        The other parent is the one with the most spare children.
+        """
         others = [other for other in self.parents.all() if other is not parent and self._waiting[other]]
         if others:
             spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))
             self.discard(self._waiting[spare].popleft())
 
     def _let_go(self, parent: Parent) -> None:
-        """End the waiting children of a retiring parent, and the parent once it has no child and no call needs one."""
+        """End the waiting children of a retiring parent, and the parent too if it has no child and no call needs it."""
         while waiting := self._waiting[parent]:
             self.discard(waiting.popleft())
         if not parent.children and not self.demand(parent):
@@ -264,7 +270,10 @@ class ChildPool:
             self.loop.stop()
 
     def _fail(self, reason: str) -> None:
-        """Count a child that could not be created; give up after ``_MAX_FAILURES``, or if no child was ever ready."""
+        """Count a child that could not be created.
+
+        Call ``give_up`` after more than ``_MAX_FAILURES`` failures in a row, or if no child was ever ready.
+        """
         self._failures += 1
         why = f"A process for a program could not be created: {reason}"
         print(why, file=sys.stderr)

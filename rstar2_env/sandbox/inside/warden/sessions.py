@@ -1,4 +1,4 @@
-"""``Sessions``: a warden's sessions: their names, the order of their calls, and the end of sessions beyond the limits.
+"""``Sessions``: keeps the calls of a warden's sessions in order, and ends sessions that exceed the limits.
 
 Covered: the rule that one cell (call) of a session runs at a time; limits on the number, memory and idle time of
 sessions; and the reason why a session ended. Not covered: the processes of sessions (module ``cells``), and how a cell

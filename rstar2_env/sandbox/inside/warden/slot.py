@@ -9,12 +9,13 @@ from ..kernel.cgroups import ControlGroups
 
 _SPARE_MEMORY = 64 << 20
 MOST_PIPES = 128
-"""Largest number of pipes of a program if programs share the caller's user. It is an eighth of the full-size pipes that
-the kernel gives to one user by default (``fs.pipe-user-pages-soft``), and also twice the default of ``processes``."""
+"""Largest number of pipes of a program if programs share the caller's user. It is an eighth of the number of full-size
+pipes that the kernel gives to one user by default (``fs.pipe-user-pages-soft``), and also twice the default of
+``processes``."""
 
 
 class ChildSlot:
-    """The resources of one child process at a time: its user, its control group, and the place of its working folder.
+    """The resources that one child process uses at a time: user, control group, and place for a working folder.
 
     Args:
         index: Number of the slot.

@@ -44,8 +44,8 @@ class WardenSupervisor:
         options: The options of ``ChildPool``, ``Parents``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
         make_slot: Function that creates the slot of a child.
-        greeting: Message that tells the caller that the first child is ready, and so that every layer can be applied;
-            ``None`` after it was sent.
+        greeting: First message to the caller, sent when the first child is ready, since this shows that every layer
+            can be applied; ``None`` after it was sent.
     """
 
     caller: CallerLink
@@ -399,7 +399,7 @@ class WardenSupervisor:
             self._send({"op": "lost", "id": call.id, "error": why}, call=call)
 
     def _give_up(self, why: str) -> None:
-        """Stop the warden, because no child can be created for the reason ``why``."""
+        """Stop the warden, because no child can be created; ``why`` is the reason."""
         if self.greeting is not None:
             self._send({"op": "failed", "error": why})
         self._loop.stop()

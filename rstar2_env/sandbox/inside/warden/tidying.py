@@ -18,7 +18,9 @@ _AT_ONCE = 64
 
 
 class Tidying:
-    """Removes folders between the rounds of an event loop; the more folders wait, the more steps per round.
+    """Removes folders in small steps between the rounds of an event loop.
+
+    The more folders wait for their removal, the more steps run between two rounds.
 
     Args:
         loop: The event loop of the warden.

@@ -1,4 +1,4 @@
-"""``ZygoteLink``: the warden's connection to the zygote: starts it, ends it, and orders it to fork parent processes."""
+"""``ZygoteLink``: the warden's connection to the zygote, which it starts, orders to fork parent processes, and ends."""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ class TreeHalt:
         self._sweeps = 0
 
     def sweep(self) -> bool:
-        """Send SIGSTOP to all running processes of the tree; return false after more than ``MOST_SWEEPS`` calls."""
+        """Send SIGSTOP to all running processes of the tree.
+
+        Return false if this method was called more than ``MOST_SWEEPS`` times.
+        """
         self._sweeps += 1
         for pid, tasks in self._tree().items():
             if not _rests(pid, tasks):

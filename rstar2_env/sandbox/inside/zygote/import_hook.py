@@ -31,7 +31,10 @@ class AfterImport:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module in ``actions``, whose loader also calls the module's function; else ``None``."""
+        """Return the spec of a module in ``actions``; ``None`` for any other module.
+
+        The loader of this spec calls the module's function after it has loaded the module.
+        """
         action = self._actions.pop(name, None)
         if action is None:
             return None

@@ -1,7 +1,7 @@
 """Prepares a job in a child process, before the code runs: reads the job, writes its files and input, applies limits.
 
-The module also defines the fixed numbers of the descriptors, and sets rlimits. Not covered: the layers of isolation
-(``isolation``), and limits on process trees (``cgroups``, ``watch``).
+The module also defines the fixed numbers of a child's descriptors, and sets rlimits. Not covered: the layers of
+isolation (``isolation``), and limits on process trees (``cgroups``, ``watch``).
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from . import parent
 from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
-"""Seconds within which parent processes must end their programs when the zygote ends (less than the time within which
-the zygote itself must end), and seconds between two checks of whether the parent processes have ended."""
+"""When the zygote ends: the seconds within which parent processes must end their programs (fewer than the zygote itself
+has for its end), and the seconds between two checks whether the parent processes have ended."""
 
 
 def main() -> None:

@@ -86,7 +86,7 @@ def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple
 
 
 def _compile_last_line(source: str, filename: str, flags: int) -> tuple[types.CodeType, types.CodeType] | None:
-    """Compile a cell whose last line is an expression, without building a syntax tree, which would copy memory pages.
+    """Compile a cell whose last line is an expression. No syntax tree is built, since that would copy memory pages.
 
     If all lines before the last one form complete statements, the last line is a statement of its own.
 

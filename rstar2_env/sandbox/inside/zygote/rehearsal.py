@@ -38,7 +38,7 @@ _FILE_BYTES = 1 << 20
 
 
 def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
-    """Run the steps of a child in this parent process, often enough for the interpreter to specialize them.
+    """Run a child's code in this parent process, often enough for the interpreter to specialize its bytecode.
 
     Args:
         plan: The active layers of isolation.
@@ -98,7 +98,7 @@ def _nothing(*_: object) -> None:
 
 @contextlib.contextmanager
 def _restored_descriptors() -> Iterator[None]:
-    """On exit, restore the descriptors below ``_LOW`` that were open before, and close all that were opened since."""
+    """After the ``with`` block, restore the descriptors below ``_LOW`` that were open before, and close new ones."""
     before = _open_descriptors()
     kept = {number: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _HIGH) for number in before if number < _LOW}
     flags = {number: os.get_inheritable(number) for number in kept}

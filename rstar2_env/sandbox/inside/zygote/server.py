@@ -24,13 +24,16 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""When a parent process closes its server: the seconds for which it waits for orphaned processes to end. Whenever it
-waits for processes to end: the seconds between two checks."""
+"""The first constant: seconds for which ``ZygoteServer.close`` waits for orphaned processes to end. The second: seconds
+between two checks whether killed processes have ended."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
 class _Tree:
-    """One child (``main``), and the pausing process that is its pid 1 (``init``; 0 without a pid namespace)."""
+    """The process tree of one child. ``main`` is the id of the child's process.
+
+    ``init`` is the id of the process that only waits, as pid 1 of the child's namespace; 0 without a pid namespace.
+    """
 
     __slots__ = ("ended", "halt", "init", "killed", "lowered", "main", "number", "watch")
 
@@ -203,7 +206,7 @@ class ZygoteServer:
             self._check_leaving()
 
     def _check_leaving(self) -> None:
-        """Report to the warden each tree whose processes have all ended, which may be after the end of its child."""
+        """Report to the warden each tree whose processes have all ended; the tree's first process may end earlier."""
         if self._pausing is None:
             self._kill_orphans()
         for number, tree in list(self._leaving.items()):

@@ -107,7 +107,7 @@ def settle(plan: IsolationPlan, readable: list[str]) -> None:
 
 
 def _prepare_main() -> None:
-    """Prepare the initial state of every program: an empty ``__main__``, streams, the working folder on the path."""
+    """Prepare the initial state of every program: an empty module ``__main__``, the import path and the streams."""
     from ..kernel import isolation
     from . import program
 

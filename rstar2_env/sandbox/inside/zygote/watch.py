@@ -21,7 +21,7 @@ MOST_FILES = 10_000
 _BUDGET_S = 0.01
 """Largest duration of one check of one tree, in seconds."""
 _SOCKET_BYTES = 320 << 10
-"""Largest kernel memory of one end of a socket pair with the default buffer: the buffer and one more message."""
+"""Most kernel memory that one end of a socket pair uses with the default buffer: the buffer and one more message."""
 _MOST_MAPS = 1 << 21
 _UNKNOWN = 1 << 40
 """Size in bytes assumed for files that cannot be measured: more than any limit."""
@@ -91,8 +91,8 @@ class _TreeSum:
     """Sum of a resource over the processes of a tree. If a check runs out of time, the next check continues.
 
     Args:
-        read: For a process id, returns a dict from the id of each object that the process uses (a pipe, a file, or the
-            process itself) to the amount to add for it; an object that several processes use counts once.
+        read: Takes a process id, and returns the amount to add for each object that the process uses (a pipe, a file,
+            or the process itself), by the object's id. An object that several processes use counts once.
     """
 
     def __init__(self, read: Callable[[int], dict[int | str, int]]) -> None:
