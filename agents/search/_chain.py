@@ -136,7 +136,7 @@ def promise(reply: str) -> float:
 
 
 def ends(found: Found[ThoughtChain, str]) -> list[tuple[ThoughtChain, float]]:
-    """Return every chain with an answer in a search tree, each with the total reward of its steps."""
+    """Return the chains in a search tree that have an answer, each with the total reward of its steps."""
     return [
         (node.state, sum(one.reward for one in node.path()))
         for node in found.root.walk()

@@ -24,7 +24,7 @@ from ._chain import ThoughtChain
 from .rap_mcts import RapMcts, RapWorld
 
 Solved = Mapping[str, Any]
-"""A solved problem: ``question``, and ``template`` (the method in words), ``steps`` (a list of lines) or both."""
+"""A solved problem: its ``question`` and its ``template`` (the method in words), its ``steps`` (lines), or both."""
 
 
 class RetrievalMcts(RapMcts):

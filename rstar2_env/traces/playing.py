@@ -47,7 +47,7 @@ Worked: TypeAlias = Literal["none", "unsolved", "all"]
 TracesProgress: TypeAlias = Callable[[int, int, int], None]
 """Function called after every episode with three counts of episodes.
 
-The counts are: episodes played, episodes up to the end of the round, and qualifying episodes.
+The counts are: episodes played so far, episodes to play by the end of this round, and episodes that qualify as traces.
 """
 
 

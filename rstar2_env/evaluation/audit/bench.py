@@ -37,7 +37,8 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class if it accepts at least this share of the class's gold answers as answers to themselves."""
+"""A grader supports a class of gold answers if it accepts at least this share of them when the answer is the gold
+answer itself."""
 _TOLD_APART = 0.6
 """A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
 wrong answers."""

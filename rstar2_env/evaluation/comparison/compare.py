@@ -312,7 +312,7 @@ def _intervals(columns: Sequence[FloatArray], seed: int, resamples: int) -> list
 
 
 def _most(samples: Any) -> int:
-    """Return the largest k for which at least the share ``_ENOUGH`` of the problems has k samples.
+    """Return the largest k for which at least the share ``_ENOUGH`` of the problems has k or more samples.
 
     ``samples`` holds the number of samples of each problem.
     """
@@ -429,7 +429,7 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """Format a figure with three decimal places, with ``signed`` also with a plus sign; a dash for NaN."""
+    """Format a figure with three decimal places, and with a plus sign if ``signed``; NaN and infinity become a dash."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:+.3f}" if signed else f"{value:.3f}"

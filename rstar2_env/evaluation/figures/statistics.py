@@ -23,7 +23,7 @@ RESAMPLES = 2000
 """Default number of draws of a bootstrap or a permutation test."""
 
 _CELLS = 1 << 21
-"""Maximum number of cells of an array in a bootstrap; it bounds memory for any number of problems."""
+"""Maximum number of elements of an array in a bootstrap; it bounds memory for any number of problems."""
 
 
 @dataclass(frozen=True, slots=True)

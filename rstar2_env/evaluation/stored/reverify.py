@@ -31,9 +31,10 @@ class Regraded:
     """An episode that was graded again.
 
     Attributes:
-        entry: The episode, as the run keeps it.
-        gold: The gold answer; ``None`` if nothing was graded, because it is unknown or the episode does not count.
-        verdict: The new verdict; ``None`` if nothing was graded.
+        entry: The episode, as the run stores it.
+        gold: The gold answer; ``None`` if the answer was not graded, because the gold answer is unknown or the
+            episode does not count.
+        verdict: The new verdict; ``None`` if the answer was not graded.
     """
 
     entry: EpisodeEntry

@@ -74,7 +74,7 @@ def validate(
     progress: Callable[..., None] | bool = True,
     stop: Stop | None = None,
 ) -> Validation | Report:
-    """Check every problem of an environment and its contract, or perform the checks of a level and of all below it.
+    """Check an environment's contract and every problem, or perform the checks of a level and of all lower levels.
 
     Args:
         env_id: A Gymnasium id, the user's own code, or a class or function, as for ``make_env``.
@@ -90,8 +90,8 @@ def validate(
         workers: Without a level, the number of threads, each with an environment; ``None`` means two per CPU core.
         contract: Whether to check also the whole contract of docs/environment-contract.md; with a level, whether to
             perform the check ``contract``.
-        checks: With a level, the names of the only checks to perform; empty means all checks of this level and of the
-            levels below.
+        checks: With a level, the names of checks: only these checks are performed. Empty means all checks of this
+            level and of the levels below.
         bounds: With a level, ``Bounds`` of the environment's author, or their values by name; ``None`` means the
             defaults of ``Bounds``.
         env_options: Options of the environment.

@@ -1,9 +1,9 @@
 """Sources that are not loaded into memory: a JSONL file read by byte offsets, a memory-mapped data set.
 
-Covered: data sets larger than memory. For each problem only a few numbers are kept (its row, its id's hash, and for
-JSONL the place of its line), in all 24 bytes, or 48 for JSONL. Every record is read once when the source is created, so
-that invalid records are found before training, and again whenever it is requested. Sources are thread-safe and can be
-forked and pickled. Not covered: files that change while they are read, which is an error.
+Covered: data sets larger than memory. For each problem only a few numbers are kept: its row, its id's hash, and for
+JSONL the place of its line. They take 24 bytes, or 48 for JSONL. Every record is read once when the source is created,
+so that invalid records are found before training, and again whenever it is requested. Sources are thread-safe and can
+be forked and pickled. Not covered: files that change while they are read, which is an error.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ _OF_PYTHON = (
 
 
 def executed(bench: AuditBench) -> Suspicions:
-    """Grade answers that create a file if they run as code; yield a suspicion for the first that created its file."""
+    """Grade answers that create a file if they run as code; yield a suspicion for the first answer that did."""
     golds = _golds(bench)
     if not golds or not bench.enough_time("code in answers"):
         return

@@ -100,7 +100,7 @@ def import_lines(code: UserCodeName) -> str:
 
 
 def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return source for the arguments of a call: gold answer, answer and question, each passed to its parameter.
+    """Return Python source for the arguments of a call: gold answer, answer and question, each for its parameter.
 
     Args:
         code: The function.
