@@ -105,7 +105,7 @@ class ChainWorld:
         return list(found)
 
     def step(self, state: ThoughtChain, action: str) -> ThoughtChain:
-        """Return the chain with one more step and, if ``predicts`` is set, the model's prediction of its outcome."""
+        """Return the chain with one more step and, if ``predicts`` is set, the prediction of the step's outcome."""
         answer = self._thinker.read(action)
         if answer is not None or not self.predicts:
             return ThoughtChain(self.question, (*state.steps, action), 1.0, answer)

@@ -40,8 +40,9 @@ class EvalResult:
         seconds: Wall-clock seconds of playing.
         interrupted: Whether the evaluation was stopped before its end.
         determinism: Sentence that states whether the same seeds give the same episodes.
-        repeated: Number of episodes that were played a second time, and number of identical ones; ``None`` without any.
-        boundary: The boundary sets against a baseline, if one was given.
+        repeated: Number of episodes that were played a second time, and of those that were identical both times;
+            ``None`` if no episode was played again.
+        boundary: Which problems this evaluation and a baseline solved; ``None`` without a baseline.
         file: The file of the episodes, if there is one.
         kept: The episodes, if they were kept in memory; otherwise ``None``.
     """

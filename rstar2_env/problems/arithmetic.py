@@ -128,7 +128,8 @@ class _Story:
     def start(self, rng: np.random.Generator, name: str, items: str, largest: int, *, rates: bool) -> None:
         """Begin the story: the person ``name`` has 2 to ``largest`` objects, such as "pens" (``items``).
 
-        With ``rates``, a third of the stories begin with several bags of equally many objects, which gives a product.
+        With ``rates``, a third of the stories begin with several bags of equally many objects; the expression then
+        begins with a product.
         """
         a = _between(rng, 2, largest)
         if rates and rng.integers(3) == 0:

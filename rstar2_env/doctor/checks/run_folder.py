@@ -39,7 +39,7 @@ def disk(machine: MachineState) -> DoctorResult:
 
 
 def clock(machine: MachineState) -> DoctorResult:
-    """Check whether the clock of this machine is right, and agrees with the clock of the disk for runs."""
+    """Check whether this machine's clock is right, and agrees with the clock of the file system that holds the runs."""
     folder = machine.folder
     if not folder.year:
         return skipped("No clock was recorded.")

@@ -112,7 +112,7 @@ def resource_declaration(bench: Bench) -> CheckFinding:
     remedy="Draw problems with the seed of the source (ProceduralSource), not from the clock or from a Python set.",
 )
 def task_distribution_pinning(bench: Bench) -> CheckFinding:
-    """Check that two instances have the same problems in the same order (OpenEnv RFC 008)."""
+    """Check that two instances of the environment have the same problems in the same order (OpenEnv RFC 008)."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
