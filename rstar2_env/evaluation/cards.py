@@ -37,7 +37,7 @@ _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
 """Numbers of messages that the gallery shows from the beginning and from the end of a long episode."""
 
 PAGE = "environments.md"
-"""Name of the gallery in ``docs/``."""
+"""File name in ``docs/`` of the gallery of environments."""
 
 _INTRODUCTION = """\
 # Environments

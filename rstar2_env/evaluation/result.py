@@ -124,7 +124,7 @@ class EvalResult:
         return html_table(self.title, list(self.rows().items()))
 
     def plot(self) -> Plot:
-        """Plot the figures that are shares, with intervals, and pass@k; a notebook shows the plot, ``save`` writes it.
+        """Plot pass@k, and each figure that is a share, with intervals; a notebook shows the plot, ``save`` writes it.
 
         Raises:
             MissingExtraError: matplotlib is not installed.

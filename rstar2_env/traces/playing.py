@@ -243,7 +243,7 @@ class _State:
         count: Number of episodes.
         tokens: Number of generated tokens.
         reasons: For each reason, the number of episodes that did not qualify.
-        planned: Number of episodes up to the end of the current round.
+        planned: Number of episodes that will be finished at the end of the current round.
         kept: Number of qualifying episodes.
     """
 

@@ -181,7 +181,7 @@ class AuditBench:
         return self.paid(self.grade([call])[0])
 
     def paid(self, grade: AuditGrade) -> bool:
-        """Whether a grade counts as accepted."""
+        """Whether a grade means that the target accepted the answer."""
         return grade.score is not None and grade.score >= self.paid_at
 
     def next_folder(self) -> int:

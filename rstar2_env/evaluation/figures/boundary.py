@@ -54,7 +54,7 @@ class Boundary:
         return sum(len(getattr(self, name)) for name in SETS)
 
     def shares(self) -> dict[str, float]:
-        """Return, for each set by name, its share (0 to 1) of the problems that both evaluations have."""
+        """Return each set's share (0 to 1) of the problems that both evaluations have, by the set's name."""
         return {name: len(getattr(self, name)) / self.problems for name in (*SETS, "consolidation")}
 
     def record(self) -> dict[str, Any]:

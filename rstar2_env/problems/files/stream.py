@@ -34,7 +34,7 @@ class Table(Protocol):
         ...
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Return record ``index`` (from 0): place for messages, number for a default id, renamed columns."""
+        """Return the place of record ``index`` (from 0) for messages, its number for a default id, and its fields."""
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
@@ -111,7 +111,7 @@ class LazySource:
         stem: Prefix of the id that a problem without an id gets.
         name: Name of the source.
         split: Name of the split; "" if there is only one.
-        source: ``Problem.source`` of a problem without a source.
+        source: ``Problem.source`` of a problem whose record names no source.
         part: Function that returns whether a question belongs to the split; ``None`` takes all questions.
 
     Attributes:
