@@ -1,4 +1,4 @@
-"""Checks of the folder for runs: free space, and whether the clock of its file system agrees with this machine."""
+"""Checks of the folder for runs: free space, and whether the clocks of its file system and this machine agree."""
 
 from __future__ import annotations
 

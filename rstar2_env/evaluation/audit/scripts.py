@@ -204,7 +204,7 @@ def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
 
 
 def in_used_folder(setup: str, calls: Sequence[AuditCall], call: AuditCall) -> str:
-    """Return a program that scores a call before and after other calls in one folder, and compares the two scores."""
+    """Return a program that scores a call before and after other calls, all in one folder, and compares the scores."""
     graded = "\n".join(f"attempt(lambda: {call_of(one)})" for one in calls)
     then = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import subprocess, sys\n\nFIRST = {_indented(setup, f'{ATTEMPT}{graded}')}", f"THEN = {then}\n", _GRADED]

@@ -36,7 +36,7 @@ HEADINGS = ("", "base", "other", "diff", "95 %", "p")
 CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")
 
 _ENOUGH = 0.9
-"""A value of k is used if at least this share of the problems has k samples in both compared runs."""
+"""A value of k is used if at least this share of the problems has k or more samples in both compared runs."""
 _POINTS = 40
 """Maximum number of points of a pass@k curve."""
 

@@ -23,7 +23,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Maximum number of problems to check. Up to this maximum, the number is four times ``Bench.plays``, at least 16."""
+"""Maximum number of problems to check; below it, the number is the larger of 16 and four times ``Bench.plays``."""
 
 
 @check(

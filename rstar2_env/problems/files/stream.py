@@ -34,7 +34,7 @@ class Table(Protocol):
         ...
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Return the place of record ``index`` (from 0) for messages, its number for a default id, and its fields."""
+        """Return the place (for messages), the number (for a default id) and the fields of record ``index``, from 0."""
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:

@@ -78,7 +78,7 @@ def function_target(code: UserCodeName) -> Target:
 
 
 def import_lines(code: UserCodeName) -> str:
-    """Return source that imports the user's object as ``_target``."""
+    """Return Python source that imports the user's object as ``_target``."""
     first, *rest = code.name.split(".")
     if not first.isidentifier():
         raise ConfigurationError(
