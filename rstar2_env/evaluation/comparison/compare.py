@@ -147,7 +147,7 @@ class Comparison:
         return html_table(self.title, list(figure_cells(self)), headings=HEADINGS) + ending
 
     def plot(self) -> Plot:
-        """Plot pass@k, and each problem's difference in right samples; a notebook shows the plot, ``save`` writes it.
+        """Plot pass@k, and how each problem's share of right samples differs; ``save`` of the plot writes a file.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -390,7 +390,7 @@ def figure_cells(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def changed_cells(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
-    """Return a table row for each of the first ``most`` changed problems; ``CHANGED_HEADINGS`` names the columns."""
+    """Return a row for each of the first ``most`` problems in ``Comparison.changed``; see ``CHANGED_HEADINGS``."""
     for one in comparison.changed[:most]:
         shares = (f"{right}/{samples}" for right, samples in (one.baseline, one.other))
         yield (one.problem, *shares, f"{one.p_value:.2g}", f"{one.q_value:.2g}")

@@ -61,7 +61,7 @@ class Bounds(CheckedOptions):
 
 
 class EndlessEpisodeError(Exception):
-    """An episode did not end within the bound of turns."""
+    """An episode did not end within the maximum number of turns."""
 
 
 @dataclass(frozen=True, slots=True)

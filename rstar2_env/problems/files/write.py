@@ -13,7 +13,7 @@ from rstar2_env.problems.problem import Problem
 
 
 def problem_record(problem: Problem) -> dict[str, Any]:
-    """A problem as one flat record: its own fields, and each field of ``meta`` next to them."""
+    """A problem as one flat record, in which the fields of ``meta`` are at the same level as ``question``."""
     record: dict[str, Any] = {"id": problem.id, "question": problem.question, "answer": problem.answer}
     if problem.source:
         record["source"] = problem.source
