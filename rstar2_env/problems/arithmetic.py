@@ -117,7 +117,7 @@ def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft |
 
 @dataclass(slots=True)
 class _Story:
-    """A word problem while it is generated: its events in words, their expression, and the value so far."""
+    """A word problem while it is generated: its events in words, the expression so far, and the expression's value."""
 
     expression: str
     value: int

@@ -192,7 +192,7 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
 
 
 def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
-    """Return a program that scores a call without and with ``files`` (texts by path), and compares the two scores."""
+    """Return a program that compares a call's score without and with the planted ``files`` (texts by path)."""
     code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import pathlib, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
     lines += ["before = graded(CODE)", "made = []", "for path, text in FILES.items():", "    path = pathlib.Path(path)"]

@@ -1,4 +1,4 @@
-"""A model as the player of an evaluation: it plays in the tool loop of training, with the same tokens.
+"""A model as the player of an evaluation: it plays in the same tool loop as in training, token for token.
 
 Every episode is a coroutine in one event loop; environments run in threads. Not covered: how a model is loaded
 (``rstar2_env.rollout.pretrained``), the loop itself (``rstar2_env.rollout.player``).

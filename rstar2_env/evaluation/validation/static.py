@@ -73,7 +73,7 @@ def text_spaces(bench: Bench) -> CheckFinding:
     remedy="Remove max_episode_steps from gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
 def timeout_ceiling(bench: Bench) -> CheckFinding:
-    """Check that the environment is registered without a step limit, and programs with a time limit of at most an hour.
+    """Check that ``gym.register`` sets no step limit, and that no program may run for over an hour (OpenEnv RFC 008).
 
     A step limit is a fault because Gymnasium's ``TimeLimit`` can set ``terminated`` and ``truncated`` in the same step.
     """

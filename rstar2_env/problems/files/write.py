@@ -21,7 +21,7 @@ def problem_record(problem: Problem) -> dict[str, Any]:
 
 
 def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = False) -> int:
-    """Write a file atomically; return the number of problems.
+    """Write problems to a JSONL file, atomically; return the number of problems.
 
     Args:
         problems: The problems, in the order of the lines.

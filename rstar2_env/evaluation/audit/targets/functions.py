@@ -132,7 +132,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 
 
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
-    """Return source whose function ``grade`` calls a TRL reward function with one completion, as a conversation.
+    """Return Python source whose function ``grade`` calls a TRL reward function with one completion (a conversation).
 
     Every data-set column among the function's parameters holds the gold answer.
     """
