@@ -147,7 +147,7 @@ class Comparison:
         return html_table(self.title, list(figure_cells(self)), headings=HEADINGS) + ending
 
     def plot(self) -> Plot:
-        """Plot pass@k, and how each problem's share of right samples differs; ``save`` of the plot writes a file.
+        """Plot pass@k, and the problems whose results differ; a notebook shows the plot, ``save`` writes it.
 
         Raises:
             MissingExtraError: matplotlib is not installed.

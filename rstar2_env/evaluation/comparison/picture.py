@@ -1,4 +1,4 @@
-"""A comparison as a picture: curves of pass@k with intervals, and differences of right samples by problem."""
+"""A comparison as a picture: curves of pass@k with intervals, and the difference of the two runs in each problem."""
 
 from __future__ import annotations
 
