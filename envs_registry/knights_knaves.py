@@ -60,7 +60,7 @@ class KnightsKnaves(Puzzle):
         return knights.read_kinds(answer, meta["names"]) in knights.solutions(meta["statements"])
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """Return a random kind for each person."""
+        """Return an answer that makes each person a knight or a knave at random."""
         return knights.written(meta["names"], [bool(bit) for bit in rng.integers(2, size=len(meta["names"]))])
 
 

@@ -25,10 +25,10 @@ class StringCompose(Puzzle):
     r"""Predict the result of a composition of string functions.
 
     ## Puzzle
-    ``main_solution`` nests calls of ``func_0`` to ``func_24``, ``level`` deep. With probability 0.2 a call takes two
-    strings (``+`` or an interlacing function), otherwise one string. Of the calls with one string, 1 in 50 is a method
-    such as ``.upper()``; half of the others have a parameter. A leaf is the input (3 to 10 lower-case letters) or a
-    literal of 3 to 6 letters. The split train uses ``func_0`` to ``func_12``, the other splits ``func_13`` to
+    ``main_solution`` nests calls of ``func_0`` to ``func_24`` to the depth ``level``. With probability 0.2 a call takes
+    two strings (``+`` or an interlacing function), otherwise one string. Of the calls with one string, 1 in 50 is a
+    method such as ``.upper()``; half of the others have a parameter. A leaf is the input (3 to 10 lower-case letters)
+    or a literal of 3 to 6 letters. The split train uses ``func_0`` to ``func_12``, the other splits ``func_13`` to
     ``func_24``.
 
     ## Answer

@@ -105,7 +105,7 @@ class ChainWorld:
         return list(found)
 
     def step(self, state: ThoughtChain, action: str) -> ThoughtChain:
-        """Return the chain with one more step and, if ``predicts`` is set, the model's prediction of its outcome."""
+        """Return the chain with one more step and, if ``predicts`` is set, the prediction of the step's outcome."""
         answer = self._thinker.read(action)
         if answer is not None or not self.predicts:
             return ThoughtChain(self.question, (*state.steps, action), 1.0, answer)
@@ -136,7 +136,7 @@ def promise(reply: str) -> float:
 
 
 def ends(found: Found[ThoughtChain, str]) -> list[tuple[ThoughtChain, float]]:
-    """Return every chain with an answer in a search tree, each with the total reward of its steps."""
+    """Return the chains in a search tree that have an answer, each with the total reward of its steps."""
     return [
         (node.state, sum(one.reward for one in node.path()))
         for node in found.root.walk()

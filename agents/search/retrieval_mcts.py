@@ -24,7 +24,7 @@ from ._chain import ThoughtChain
 from .rap_mcts import RapMcts, RapWorld
 
 Solved = Mapping[str, Any]
-"""A solved problem: ``question``, and ``template`` (the method in words), ``steps`` (a list of lines) or both."""
+"""A solved problem: ``question``, and at least one of ``template`` (the method in words) and ``steps`` (lines)."""
 
 
 class RetrievalMcts(RapMcts):

@@ -236,14 +236,14 @@ class MachineState(CheckedOptions):
 
     @classmethod
     def read(cls, text: str, *, name: str = "The state of a machine") -> MachineState:
-        """Read the output of ``rstar2 doctor --json``, or the state alone.
+        """Read the state of a machine from the output of ``rstar2 doctor --json``.
 
         Args:
-            text: Output of the command, or the JSON object of the state.
+            text: Output of the command, or only the object under its key ``machine``.
             name: Name of the text in messages, such as its file.
 
         Raises:
-            ConfigurationError: The text is not valid JSON of this form.
+            ConfigurationError: The text is not JSON, or does not describe the state of a machine.
         """
         try:
             found = json.loads(text)

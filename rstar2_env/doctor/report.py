@@ -17,7 +17,7 @@ from rstar2_env.doctor.results import DoctorResult
 from rstar2_env.doctor.rocm_versions import VLLM_IMAGE
 
 OPEN = "…"
-"""Text of an empty cell of the form."""
+"""Text of an empty cell in the form docs/gpu-report.md."""
 
 _STEPS = (
     ("The image, or the installation", f"`docker build -f docker/rocm/Dockerfile .` on `{VLLM_IMAGE}`"),

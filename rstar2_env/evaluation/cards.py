@@ -37,7 +37,7 @@ _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
 """Numbers of messages that the gallery shows from the beginning and from the end of a long episode."""
 
 PAGE = "environments.md"
-"""Name of the gallery in ``docs/``."""
+"""Name of the gallery's file in ``docs/``; the gallery shows every environment."""
 
 _INTRODUCTION = """\
 # Environments

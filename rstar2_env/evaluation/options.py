@@ -58,7 +58,8 @@ class EvaluationOptions(CheckedOptions):
             ``None`` for no judge.
         scores: Reward components that score each episode, in addition to the environment's reward; written as
             ``make_component`` takes them; if a component needs a judge, its own options must name the judge.
-        baseline: Folder or file of another evaluation of the same problems, for the boundary sets; ``None`` for none.
+        baseline: Folder or file of an evaluation of the same problems; the result counts the problems that only one of
+            the two evaluations solved. ``None`` for none.
         repeat: Play the first ``PLAY_AGAIN`` (8) episodes a second time and report how many were identical.
     """
 

@@ -40,8 +40,9 @@ class EvalResult:
         seconds: Wall-clock seconds of playing.
         interrupted: Whether the evaluation was stopped before its end.
         determinism: Sentence that states whether the same seeds give the same episodes.
-        repeated: Number of episodes that were played a second time, and number of identical ones; ``None`` without any.
-        boundary: The boundary sets against a baseline, if one was given.
+        repeated: Number of episodes that were played a second time, and of those that were identical both times;
+            ``None`` if no episode was played again.
+        boundary: Which problems this evaluation and a baseline solved; ``None`` without a baseline.
         file: The file of the episodes, if there is one.
         kept: The episodes, if they were kept in memory; otherwise ``None``.
     """
@@ -123,7 +124,7 @@ class EvalResult:
         return html_table(self.title, list(self.rows().items()))
 
     def plot(self) -> Plot:
-        """Plot the figures that are shares, with intervals, and pass@k; a notebook shows the plot, ``save`` writes it.
+        """Plot pass@k, and each figure that is a share, with intervals; a notebook shows the plot, ``save`` writes it.
 
         Raises:
             MissingExtraError: matplotlib is not installed.

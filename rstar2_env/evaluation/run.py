@@ -208,13 +208,13 @@ def check_resumed_model(
 def run_record(
     asked: EvaluationOptions, parts: EvaluationParts, player: Mapping[str, Any], source: ProblemSource | None
 ) -> dict[str, Any]:
-    """Return environment, player and options as JSON values; a file with other values is not resumed.
+    """Return environment, player and options as JSON values; an evaluation resumes only a file with the same values.
 
     Args:
         asked: Options of the evaluation.
         parts: The parts that ``make_parts`` made from the options.
         player: The record of the crew that plays; see ``Crew.record``.
-        source: Source of the problems; ``None`` if the environment chooses.
+        source: Source of the problems; ``None`` if the environment chooses them.
     """
     return {
         "env": parts.env.name,

@@ -44,7 +44,7 @@ from rstar2_env.evaluation.run import ProgressCallback, check_resumed_model, eva
 from rstar2_env.problems import load_problems
 
 OPTIONS = ("env", *(field.name for field in fields(EvaluationOptions)))
-"""The options of a suite and of each of its sets."""
+"""Names of the options that a suite, and each of its sets, can have."""
 
 _NAME = re.compile(r"[\w][\w.+-]*")
 

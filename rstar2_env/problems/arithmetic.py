@@ -117,7 +117,7 @@ def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft |
 
 @dataclass(slots=True)
 class _Story:
-    """A word problem while it is generated: its events in words, their expression, and the value so far."""
+    """A word problem while it is generated: its events in words, the expression so far, and the expression's value."""
 
     expression: str
     value: int
@@ -128,7 +128,8 @@ class _Story:
     def start(self, rng: np.random.Generator, name: str, items: str, largest: int, *, rates: bool) -> None:
         """Begin the story: the person ``name`` has 2 to ``largest`` objects, such as "pens" (``items``).
 
-        With ``rates``, a third of the stories begin with several bags of equally many objects, which gives a product.
+        With ``rates``, a third of the stories begin with several bags of equally many objects; the expression then
+        begins with a product.
         """
         a = _between(rng, 2, largest)
         if rates and rng.integers(3) == 0:

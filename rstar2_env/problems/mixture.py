@@ -157,7 +157,7 @@ class LabelledSource:
         return self._labelled(self.source.sample(rng))
 
     def with_split(self, split: str) -> LabelledSource:
-        """Return this source with another split, if ``source`` generates its splits."""
+        """Return a source with another split if ``source`` generates its splits; otherwise one with the same split."""
         return LabelledSource(with_split(self.source, split), self.name)
 
     def _labelled(self, problem: Problem) -> Problem:

@@ -133,7 +133,7 @@ class ProceduralSource:
 
 
 def split_of(key: str) -> str:
-    """Return the split to which ``Draft.key`` assigns a problem; the same on every machine and in every Python."""
+    """Return the split to which ``Draft.key`` assigns a problem; it depends neither on the machine nor on Python."""
     tenth = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % 10
     return next(split for split, tenths in SPLITS.items() if tenth in tenths)
 

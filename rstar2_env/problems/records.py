@@ -21,7 +21,7 @@ _WORKED = re.compile(r"\n[ \t]*(####[ \t]*[-+$]?\d[\d,.]*%?)\s*\Z")
 """Matches the end of a worked solution in GSM8K's format. A gold answer that ends like this is rejected, because no
 short answer would equal it."""
 _LARGEST_EXPONENT = 400
-"""Largest exponent of a number that is written out; the digits of larger numbers could take gigabytes."""
+"""Largest exponent that is written as digits ("1e3" becomes "1000"); more digits could take gigabytes."""
 
 
 def as_problem(

@@ -23,7 +23,7 @@ def problem_stats(problems: Iterable[Problem]) -> dict[str, Any]:
 
     Returns:
         ``problems`` (their number), ``questions_that_repeat`` (number of problems whose question has occurred before),
-        ``answers_that_contradict`` (number of these whose answer differs from the answer given before),
+        ``answers_that_contradict`` (number of those problems whose answer differs from the question's first answer),
         ``question_characters`` and ``answer_characters`` (``least``, ``median``, ``p95``, ``most``),
         ``distinct_characters`` (number of different characters in all questions), and three counts of problems:
         ``answers`` (by ``answer_kind``), ``sources`` (by source) and ``fields`` (by each field of ``meta``).

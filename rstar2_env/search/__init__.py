@@ -1,4 +1,4 @@
-"""Search for the best steps, in reasoning, a puzzle or an environment: a tree, two protocols, three algorithms."""
+"""Search for the best steps of a reasoning chain, a puzzle or an episode: a tree, two protocols, three algorithms."""
 
 from .beam import Beam
 from .depth_first import DepthFirst

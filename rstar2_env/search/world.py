@@ -1,4 +1,4 @@
-"""The protocols of a search: a world model that steps, and a guide that proposes and rates actions.
+"""The protocols of a search: a world model that performs actions, and a guide that proposes and rates them.
 
 The two protocols and the names of their methods come from LLM Reasoners (arXiv 2404.05221, section 3): a world model
 returns the next state, a search configuration (here called the guide) proposes and rates actions, and a search

@@ -159,7 +159,7 @@ CALL_MISTAKES: Mapping[str, _CallMistake] = {
 
 
 def _without_tags(answer: str) -> str | None:
-    """Return the text between an answer's tags; ``None`` if the answer has other text or no tags."""
+    """Return the text between an answer's tags; ``None`` without tags, or if there is text outside the tags."""
     match = _TAGGED.fullmatch(answer)
     return None if match is None else match.group(2)
 

@@ -47,7 +47,7 @@ Worked: TypeAlias = Literal["none", "unsolved", "all"]
 TracesProgress: TypeAlias = Callable[[int, int, int], None]
 """Function called after every episode with three counts of episodes.
 
-The counts are: episodes played, episodes up to the end of the round, and qualifying episodes.
+The counts are: episodes played so far, episodes to play by the end of this round, and episodes that qualify as traces.
 """
 
 
@@ -243,7 +243,7 @@ class _State:
         count: Number of episodes.
         tokens: Number of generated tokens.
         reasons: For each reason, the number of episodes that did not qualify.
-        planned: Number of episodes up to the end of the current round.
+        planned: Number of episodes that will be finished at the end of the current round.
         kept: Number of qualifying episodes.
     """
 

@@ -87,12 +87,12 @@ class TraceSelection(CheckedOptions):
 
 @dataclass(slots=True)
 class ProblemTries:
-    """The tries of one problem so far.
+    """Counts of the episodes of one problem so far.
 
     Attributes:
         counted: Number of available episodes (``Episode.available``); other episodes do not count.
         right: Number of available episodes that earned the full reward.
-        kept: Indices of the qualifying episodes in the plan of all episodes (``Episode.group``).
+        kept: Indices, in the plan of all episodes (``Episode.group``), of the episodes that qualify as traces.
     """
 
     counted: int = 0

@@ -8,7 +8,7 @@ from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, 
 
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 _WITHOUT_MSCCL = "7.13"
-"""First ROCm version whose RCCL does not have MSCCL (RCCL usage tips, 7.13)."""
+"""First ROCm version whose RCCL does not have MSCCL, according to the RCCL usage tips of that version."""
 
 
 _SUGGESTED = {"NCCL_MIN_NCHANNELS": "112", "HSA_ENABLE_IPC_MODE_LEGACY": "1"}

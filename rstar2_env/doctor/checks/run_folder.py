@@ -1,4 +1,4 @@
-"""Checks of the folder for runs: free space, and whether the clock of its file system agrees with this machine."""
+"""Checks of the folder for runs: free space, and whether the clocks of its file system and this machine agree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def disk(machine: MachineState) -> DoctorResult:
 
 
 def clock(machine: MachineState) -> DoctorResult:
-    """Check whether the clock of this machine is right, and agrees with the clock of the disk for runs."""
+    """Check whether this machine's clock is right, and agrees with the clock of the file system that holds the runs."""
     folder = machine.folder
     if not folder.year:
         return skipped("No clock was recorded.")

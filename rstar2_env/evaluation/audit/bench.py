@@ -37,7 +37,8 @@ _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""A grader supports a class if it accepts at least this share of the class's gold answers as answers to themselves."""
+"""A grader supports a class of gold answers if it accepts at least this share of them when the answer is the gold
+answer itself."""
 _TOLD_APART = 0.6
 """A grader distinguishes right from wrong answers in a class of gold answers if it rejects at least this share of the
 wrong answers."""
@@ -160,7 +161,7 @@ class AuditBench:
 
     @property
     def markers(self) -> list[str]:
-        """Texts in the target's source that it may expect before an answer, each with and without a final space."""
+        """Texts in the target's source that may be markers before an answer, each with and without a final space."""
         starts = [_start_of(text) for text in self.texts]
         found = [text for text in (*self.texts, *starts) if _LETTERS.search(text)]
         return list(dict.fromkeys(one for text in found for one in (text, f"{text.rstrip()} ")))
@@ -180,7 +181,7 @@ class AuditBench:
         return self.paid(self.grade([call])[0])
 
     def paid(self, grade: AuditGrade) -> bool:
-        """Whether a grade counts as accepted."""
+        """Whether a grade means that the target accepted the answer."""
         return grade.score is not None and grade.score >= self.paid_at
 
     def next_folder(self) -> int:
@@ -210,9 +211,10 @@ class AuditBench:
         """Choose the format with which the target distinguishes the most gold answers.
 
         The target distinguishes a gold answer if it scores this gold answer itself higher than another gold answer,
-        which serves as a wrong answer. If one of the answer formats tried with a gold-answer format distinguishes at
-        least half of the gold answers, the remaining gold-answer formats are not tried. ``paid_at`` becomes the mean of
-        two numbers: the median score of the distinguished gold answers, and the median score of the wrong answers.
+        which serves as a wrong answer. A format has two parts: one for the gold answer and one for the answer. All
+        answer parts are tried with one gold part, then with the next, until a format distinguishes at least half of the
+        gold answers. ``paid_at`` becomes the mean of two numbers: the median score of the distinguished gold answers,
+        and the median score of the wrong answers.
 
         Args:
             golds: Pairs of gold answer and question.

@@ -56,7 +56,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "sentences": tuple(text.format(word) for text, words in _LONG.items() for word in words),
     }
 )  # fmt: skip
-"""The gold answers of each class."""
+"""Gold answers for an audit, by class (such as ``integers`` or ``dates``)."""
 
 NUMBERS = ("integers", "decimals")
 

@@ -119,7 +119,7 @@ def failing(setup: str, call: AuditCall, error: str) -> str:
 
 
 def varying(setup: str, call: AuditCall, rounds: int) -> str:
-    """Return a program that repeats a call until a score differs from an earlier one, at most ``rounds`` times."""
+    """Return a program that repeats a call, at most ``rounds`` times, until it gets a different score."""
     return (
         f"{setup}\n{ATTEMPT}\nseen = set()\nfor _ in range({rounds}):\n    seen.add(attempt(lambda: {call_of(call)}))\n"
         f"    if len(seen) > 1:\n        break\nprint('scores:', seen)\n{_unless('len(seen) > 1')}\n"
@@ -171,13 +171,13 @@ def endless(setup: str, call: AuditCall, grade_timeout_s: float) -> str:
 
 
 def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, least_s: float) -> str:
-    """Return a program that shows that doubling the answer's length multiplies the time by at least ``factor``.
+    """Return a program that shows that doubling an answer's length multiplies the grading time by at least ``factor``.
 
     Args:
         setup: Setup of the target.
         gold: The gold answer.
         answer: Python expression of the answer for a size ``n``.
-        size: The larger ``n``.
+        size: The larger of the two sizes that are timed; the other is half of it.
         factor: Minimum ratio of the time at ``size`` to the time at half of it.
         least_s: Minimum time at ``size``, in CPU seconds.
     """
@@ -192,7 +192,7 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
 
 
 def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
-    """Return a program that scores a call without and with ``files`` (texts by path), and compares the two scores."""
+    """Return a program that compares a call's score without and with the planted ``files`` (texts by path)."""
     code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import pathlib, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
     lines += ["before = graded(CODE)", "made = []", "for path, text in FILES.items():", "    path = pathlib.Path(path)"]
@@ -204,7 +204,7 @@ def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
 
 
 def in_used_folder(setup: str, calls: Sequence[AuditCall], call: AuditCall) -> str:
-    """Return a program that scores a call before and after other calls in one folder, and compares the two scores."""
+    """Return a program that scores a call before and after other calls, all in one folder, and compares the scores."""
     graded = "\n".join(f"attempt(lambda: {call_of(one)})" for one in calls)
     then = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import subprocess, sys\n\nFIRST = {_indented(setup, f'{ATTEMPT}{graded}')}", f"THEN = {then}\n", _GRADED]

@@ -36,7 +36,7 @@ HEADINGS = ("", "base", "other", "diff", "95 %", "p")
 CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")
 
 _ENOUGH = 0.9
-"""A value of k is used if at least this share of the problems has k samples in both compared runs."""
+"""A value of k is used if at least this share of the problems has k or more samples in both compared runs."""
 _POINTS = 40
 """Maximum number of points of a pass@k curve."""
 
@@ -147,7 +147,7 @@ class Comparison:
         return html_table(self.title, list(figure_cells(self)), headings=HEADINGS) + ending
 
     def plot(self) -> Plot:
-        """Plot pass@k, and each problem's difference in right samples; a notebook shows the plot, ``save`` writes it.
+        """Plot pass@k, and the problems whose results differ; a notebook shows the plot, ``save`` writes it.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -312,7 +312,7 @@ def _intervals(columns: Sequence[FloatArray], seed: int, resamples: int) -> list
 
 
 def _most(samples: Any) -> int:
-    """Return the largest k for which at least the share ``_ENOUGH`` of the problems has k samples.
+    """Return the largest k for which at least the share ``_ENOUGH`` of the problems has k or more samples.
 
     ``samples`` holds the number of samples of each problem.
     """
@@ -390,7 +390,7 @@ def figure_cells(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def changed_cells(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
-    """Return a table row for each of the first ``most`` changed problems; ``CHANGED_HEADINGS`` names the columns."""
+    """Return a row for each of the first ``most`` problems in ``Comparison.changed``; see ``CHANGED_HEADINGS``."""
     for one in comparison.changed[:most]:
         shares = (f"{right}/{samples}" for right, samples in (one.baseline, one.other))
         yield (one.problem, *shares, f"{one.p_value:.2g}", f"{one.q_value:.2g}")
@@ -429,7 +429,7 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """Format a figure with three decimal places, with ``signed`` also with a plus sign; a dash for NaN."""
+    """Format a figure with three decimal places, and with a plus sign if ``signed``; NaN and infinity become a dash."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:+.3f}" if signed else f"{value:.3f}"

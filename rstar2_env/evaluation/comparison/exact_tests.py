@@ -27,7 +27,7 @@ def fisher_exact(correct_a: int, n_a: int, correct_b: int, n_b: int) -> float:
 
 
 def false_shares(p_values: Sequence[float]) -> list[float]:
-    """Return the q-value of each test: the smallest false discovery rate at which it counts as a discovery.
+    """Return the q-value of each test: the smallest false discovery rate at which the test counts as a discovery.
 
     Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, Journal of the Royal Statistical Society B 57
     (1995), section 3: with the m p-values in ascending order, the i-th q-value is ``min over j >= i of p_j * m / j``.

@@ -1,4 +1,4 @@
-"""A comparison as a picture: curves of pass@k with intervals, and each problem's difference in right samples."""
+"""A comparison as a picture: curves of pass@k with intervals, and the difference of the two runs in each problem."""
 
 from __future__ import annotations
 

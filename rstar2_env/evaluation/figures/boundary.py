@@ -20,7 +20,7 @@ from rstar2_env.evaluation.figures.statistics import bootstrap
 from rstar2_env.evaluation.figures.tally import EpisodeTally
 
 SETS = ("expansion", "shrinkage", "preservation", "unsolved")
-"""Names of the sets into which the problems that two evaluations share are divided."""
+"""Names of the sets into which ``Boundary`` divides the problems that both evaluations have."""
 
 _SET_OF = dict(zip(((False, True), (True, False), (True, True), (False, False)), SETS, strict=True))
 """The set of a problem, by two flags: whether the baseline solved it, and whether the new evaluation did."""
@@ -54,7 +54,7 @@ class Boundary:
         return sum(len(getattr(self, name)) for name in SETS)
 
     def shares(self) -> dict[str, float]:
-        """Return, for each set by name, its share (0 to 1) of the problems that both evaluations have."""
+        """Return each set's share (0 to 1) of the problems that both evaluations have, by the set's name."""
         return {name: len(getattr(self, name)) / self.problems for name in (*SETS, "consolidation")}
 
     def record(self) -> dict[str, Any]:

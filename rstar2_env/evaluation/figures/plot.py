@@ -94,7 +94,7 @@ class Plot:
 
 
 def plot_evaluation(figures: IntervalFigures, ks: Sequence[int], title: str) -> Plot:
-    """Plot the figures of an evaluation that are shares, with their intervals, and pass@k if there are several k.
+    """Plot each figure that is a share, with its interval, and the curve of pass@k if there are several k.
 
     Args:
         figures: The figures to plot, with their intervals.

@@ -23,7 +23,7 @@ RESAMPLES = 2000
 """Default number of draws of a bootstrap or a permutation test."""
 
 _CELLS = 1 << 21
-"""Maximum number of cells of an array in a bootstrap; it bounds memory for any number of problems."""
+"""Maximum number of elements of an array in a bootstrap; it bounds memory for any number of problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def bootstrap_shares(
 def wilson(value: float, trials: float, *, level: float = 0.95) -> Interval:
     """Return the score interval of a share (E. B. Wilson, Journal of the American Statistical Association 22, 1927).
 
-    The interval has a width for a share of 0 or 1 too: 0 of 8 gives 0 to 0.324.
+    The interval has two different ends even if the share is 0 or 1: for 0 of 8 they are 0 and 0.324.
 
     Args:
         value: The observed share, from 0 to 1.

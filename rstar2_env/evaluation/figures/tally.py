@@ -142,7 +142,8 @@ class EpisodeTally:
     """The counts of an evaluation's episodes, by problem.
 
     Attributes:
-        problems: The counts of each problem, by its id, or by the number of its start if it has no id.
+        problems: The counts of each problem, by the problem's id, or by the number of the start (``About.start``) if
+            there is no id.
         lost: Keys in ``problems`` of the problems with at least one episode that does not count.
         statuses: Number of calls by status, over the episodes that count.
         statuses_correct: Number of calls by status, over correct episodes.

@@ -71,7 +71,7 @@ def interval_text(interval: Interval) -> str:
 
 
 def boundary_text(boundary: Boundary) -> dict[str, str]:
-    """Return a table row for each boundary set: the name of the set, mapped to its size and share as text."""
+    """Return a table row for each set of problems in a ``Boundary``: the set's name, mapped to its size and share."""
     shares = boundary.shares()
     rows = {
         name: f"{len(getattr(boundary, name))} of {boundary.problems} problems ({100 * shares[name]:.2f} %)"

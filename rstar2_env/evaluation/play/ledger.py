@@ -24,7 +24,7 @@ class Ledger:
         plan: The episodes of the evaluation.
         judged: Whether the evaluation has a judge of chains of thought.
         keep: Keep the episodes in memory.
-        mark: Number of episodes, from the first, whose turns are kept for a comparison when they are played again.
+        mark: Number of episodes to play again; the turns of the first ``mark`` episodes are kept for the comparison.
 
     Attributes:
         tally: Counts of the finished episodes.

@@ -111,7 +111,7 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
 
     Args:
         source: Source of the problems; ``None`` leaves the choice to the environment, by the episode's seed.
-        episodes: Number of starts; ``None`` plays every problem of a finite source.
+        episodes: Number of starts (a problem and a seed each); ``None`` plays every problem of a finite source once.
         seed: Seed for the choice of problems and for every episode.
         samples: Number of episodes of each start.
 

@@ -1,4 +1,4 @@
-"""A model as player of an evaluation: the policy's own tool loop over an engine, token for token as in training.
+"""A model as the player of an evaluation: it plays in the same tool loop as in training, token for token.
 
 Every episode is a coroutine in one event loop; environments run in threads. Not covered: how a model is loaded
 (``rstar2_env.rollout.pretrained``), the loop itself (``rstar2_env.rollout.player``).

@@ -30,7 +30,7 @@ class Repeats:
 
 
 def repeats_of(crew: Crew, plan: EvaluationPlan, first: dict[int, PolicyTexts]) -> Repeats:
-    """Play episodes again and count the identical ones.
+    """Play episodes again, and count those in which the player writes the same texts again.
 
     Args:
         crew: Plays the episodes.

@@ -80,8 +80,9 @@ class EpisodeScores:
     Args:
         components: The reward components that score the episodes.
         samples: Number of episodes of each start (a problem and a seed).
-        source: Source of the problems; ``None`` if the environment chooses.
-        lacking: Inputs that components can need but the player cannot provide, as ``check_needs`` takes them.
+        source: Source of the problems; ``None`` if the environment chooses them.
+        lacking: Inputs that components can need but the player cannot provide, mapped to the reasons; see
+            ``check_needs``.
 
     Attributes:
         together: Number of samples of a start that are scored together, and that a resumed evaluation keeps together; 1

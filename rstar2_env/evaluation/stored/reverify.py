@@ -1,7 +1,7 @@
 """Reverify: grade the stored answers of a run again, with any verifier, and report the changed verdicts.
 
 Covered: answers that are compared with a gold answer. Not covered: environments that grade in another way (puzzles,
-games), since their episodes have no gold answer and are left out; how an answer is extracted from its turn.
+games), since their episodes have no gold answer and are left out; how an answer is extracted from the policy's text.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class Regraded:
     """An episode that was graded again.
 
     Attributes:
-        entry: The episode, as the run keeps it.
-        gold: The gold answer; ``None`` if nothing was graded, because it is unknown or the episode does not count.
-        verdict: The new verdict; ``None`` if nothing was graded.
+        entry: The episode, as the run stores it.
+        gold: The gold answer; ``None`` if the answer was not graded, because the gold answer is unknown or the
+            episode does not count.
+        verdict: The new verdict; ``None`` if the answer was not graded.
     """
 
     entry: EpisodeEntry
@@ -74,7 +75,7 @@ class Regrading:
     changes: list[Regraded] = field(default_factory=list)
 
     def add(self, one: Regraded) -> None:
-        """Add an episode that was graded again to the counts."""
+        """Count an episode that was graded again."""
         if not one.entry.episode.available:
             self.uncounted += 1
         elif one.verdict is None:

@@ -96,16 +96,16 @@ def find_stored(written: str) -> Stored:
 
 
 def find_sets(written: str) -> dict[str, Stored]:
-    """Find the held-out episodes that a name refers to, for every set of a suite.
+    """Find the held-out episodes of a single run, or of every set of problems in a suite of evaluations.
 
     Args:
-        written: As ``find_stored`` takes it, or the folder of a suite of evaluations.
+        written: A run, as ``find_stored`` takes it, or the folder of a suite.
 
     Returns:
-        Episodes by the name of the set; a single run has the empty name.
+        The episodes of each set, by the name of the set; those of a single run have an empty name.
 
     Raises:
-        ConfigurationError: There is no such run, or it has no held-out episodes after the step that ``written`` names.
+        ConfigurationError: There is no such run, or it has no held-out episodes after the step in ``written``.
     """
     folder = Path(written)
     if folder.is_dir() and not (folder / RUN_FILE).exists():

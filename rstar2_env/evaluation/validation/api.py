@@ -74,7 +74,7 @@ def validate(
     progress: Callable[..., None] | bool = True,
     stop: Stop | None = None,
 ) -> Validation | Report:
-    """Check every problem of an environment and its contract, or perform the checks of a level and of all below it.
+    """Check an environment's contract and every problem, or perform the checks of a level and of all lower levels.
 
     Args:
         env_id: A Gymnasium id, the user's own code, or a class or function, as for ``make_env``.
@@ -83,22 +83,23 @@ def validate(
         problems: A source, as for ``load_problems``; ``None`` means the environment's own problems. If the environment
             has no problems (a mixture of environments, for example), only the contract is checked.
         split: Split of the problems, if the source has splits.
-        episodes: Without a level, the number of problems to check, from the first; ``None`` means every problem of a
-            finite source, and 100 of an unlimited source. With a level, the number of episodes of each player;
-            ``None`` means 16.
+        episodes: Without a level, the number of problems to check, beginning with the first; ``None`` means every
+            problem of a finite source, and 100 of an unlimited source. With a level, the number of episodes of each
+            player; ``None`` means 16.
         seed: Seed of the episodes; with a level, the first seed.
         workers: Without a level, the number of threads, each with an environment; ``None`` means two per CPU core.
         contract: Whether to check also the whole contract of docs/environment-contract.md; with a level, whether to
             perform the check ``contract``.
-        checks: With a level, the names of the only checks to perform; empty means all checks of this level and of the
-            levels below.
+        checks: With a level, the names of checks: only these checks are performed. Empty means all checks of this
+            level and of the levels below.
         bounds: With a level, ``Bounds`` of the environment's author, or their values by name; ``None`` means the
             defaults of ``Bounds``.
         env_options: Options of the environment.
         wrappers: Wrappers of the environment, innermost first, as for ``make_env``; the checks apply to the wrapped
             environment.
-        progress: Show the progress on stderr or in a notebook; or a callback that receives the number done and the
-            total, and with a level also the name of the check that begins.
+        progress: Show the progress on stderr or in a notebook; or a callback. The callback receives the number of
+            finished problems (with a level, of finished checks) and the number of all, and with a level also the name
+            of the check that begins.
         stop: Once a stop is requested, running checks finish and no further check begins.
 
     Returns:

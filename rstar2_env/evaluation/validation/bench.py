@@ -61,7 +61,7 @@ class Bounds(CheckedOptions):
 
 
 class EndlessEpisodeError(Exception):
-    """An episode did not end within the bound of turns."""
+    """An episode did not end within the maximum number of turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +174,10 @@ class BenchEpisode:
 
 @dataclass(slots=True)
 class View:
-    """Input of a scripted player. Only players with full knowledge may use ``env``.
+    """Input of a scripted player.
 
     Attributes:
-        env: The environment.
+        env: The environment; a player that must not know the gold answer does not read it from here.
         question: The text that ``reset`` returned.
         info: The ``info`` that ``reset`` returned.
         shown: The last text that the environment showed.

@@ -1,4 +1,4 @@
-"""Level 3: whether the verifier repeats its verdicts in another thread, and in a process with other settings.
+"""Checks of level 3: whether the verifier repeats its verdicts in another thread, and in a process with other settings.
 
 The other process is a fresh interpreter (``again``) that makes the environment and plays the same turns. Not covered:
 another machine or another version of a package.

@@ -29,7 +29,7 @@ _BEFORE = 12
 _LEAST = 3
 """A rule (words, or a key of ``info``) is a leak only if it gives the gold answer in at least this many episodes."""
 _SURE = 0.9
-"""A rule is a leak only if it gives the gold answer in at least this share of the episodes with its words or key."""
+"""A rule is a leak only if it gives the gold answer in at least this share of the episodes to which it applies."""
 
 
 @check(

@@ -129,7 +129,7 @@ def run_levels(
         bench: The environment under test.
         level: From 1 to 4.
         checks: Names of the checks to perform, from any level; empty means all checks up to ``level``.
-        progress: Called before every check with the number done, the total and the check's name.
+        progress: Called before every check with the number of finished checks, the total, and the check's name.
         stop: Once a stop is requested, no further check begins.
 
     Raises:

@@ -33,7 +33,8 @@ from rstar2_env.testing.harness import ConformanceError, typical_call
 from rstar2_env.verification import gold_fault
 
 GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
-"""The four checks: the gold answer earns 1, a corrupted answer 0, a malformed call an error; repetitions are equal."""
+"""Names of the four checks: the gold answer earns 1; a corrupted answer earns 0; a malformed call gets an error; a
+second run gives the same results."""
 
 UNREADABLE = "unreadable"
 """Name of a finding that is a fault of the data: the verifier cannot parse the gold answer, only compare its text."""
@@ -338,7 +339,7 @@ def _untyped(malformed: BenchEpisode) -> str | None:
 
 
 def _broken_call(dialect: Dialect, call: str) -> str:
-    """Return the longest beginning of a call that the dialect reads as malformed."""
+    """Shorten a call at its end until the dialect reads it as malformed; return the shortened call."""
     for length in range(len(call) - 1, 0, -1):
         read = dialect.calls(call[:length])
         if read and read[0].problem is not None and read[0].problem[0] is ToolStatus.MALFORMED:

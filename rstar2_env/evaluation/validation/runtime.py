@@ -1,4 +1,4 @@
-"""Level 2, runtime: whether episodes follow the rules of every environment, whatever the task.
+"""Level 2, runtime: whether episodes follow the rules that hold for every environment, whatever its task.
 
 Not covered: access of the policy's programs to the machine (``containment``).
 """
@@ -76,7 +76,7 @@ def reward_well_formed(bench: Bench) -> CheckFinding:
     "truncate at once.",
 )
 def observation_schema(bench: Bench) -> CheckFinding:
-    """Check that texts fit the space, ``info`` is JSON, and no step both terminates and truncates (OpenEnv RFC 008)."""
+    """Check that observations fit their space, info is JSON, and no step terminates and truncates (OpenEnv RFC 008)."""
     space = bench.env.observation_space
     episodes = _episodes(bench)
     for played in episodes:

@@ -23,7 +23,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Maximum number of problems to check. Up to this maximum, the number is four times ``Bench.plays``, at least 16."""
+"""Maximum number of problems to check; below it, the number is the larger of 16 and four times ``Bench.plays``."""
 
 
 @check(
@@ -73,7 +73,7 @@ def text_spaces(bench: Bench) -> CheckFinding:
     remedy="Remove max_episode_steps from gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
 def timeout_ceiling(bench: Bench) -> CheckFinding:
-    """Check that the registration sets no step limit, and a program may run for at most an hour (OpenEnv RFC 008).
+    """Check that ``gym.register`` sets no step limit, and that no program may run for over an hour (OpenEnv RFC 008).
 
     A step limit is a fault because Gymnasium's ``TimeLimit`` can set ``terminated`` and ``truncated`` in the same step.
     """
@@ -112,7 +112,7 @@ def resource_declaration(bench: Bench) -> CheckFinding:
     remedy="Draw problems with the seed of the source (ProceduralSource), not from the clock or from a Python set.",
 )
 def task_distribution_pinning(bench: Bench) -> CheckFinding:
-    """Check that two instances have the same problems in the same order (OpenEnv RFC 008)."""
+    """Check that two instances of the environment have the same problems in the same order (OpenEnv RFC 008)."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:

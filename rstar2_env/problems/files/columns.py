@@ -107,7 +107,7 @@ class Columns:
     Attributes:
         fields: Each field of a problem (``question``, ``answer``, ``id``, ``source``, or a name of ``meta``) and its
             column.
-        keep: Columns that go to ``meta``; ``None`` keeps every column whose whole value is not already a field.
+        keep: Columns that go to ``meta``; ``None`` means every column, except those whose unchanged value is a field.
     """
 
     fields: tuple[tuple[str, Column], ...] = ()

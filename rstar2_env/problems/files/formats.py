@@ -121,7 +121,7 @@ def collect(
         reading: Options for converting records to problems.
         what: Names the source in error messages.
         stem: Prefix of the id that a problem without an id gets.
-        source: ``Problem.source`` of a problem without a source.
+        source: ``Problem.source`` of a problem whose record names no source.
 
     Raises:
         ProblemFormatError: See ``read_file``.

@@ -39,7 +39,7 @@ class DatasetTable:
         return len(self._dataset)
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Return the place, the number and the renamed columns of record ``index`` (from 0); see ``Table``."""
+        """Return the place, the number and the fields of record ``index``, from 0; see ``Table.row``."""
         return self._named(index, self._dataset[index])
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:

@@ -1,9 +1,9 @@
 """Sources that are not loaded into memory: a JSONL file read by byte offsets, a memory-mapped data set.
 
-Covered: data sets larger than memory. For each problem only a few numbers are kept (its row, its id's hash, and for
-JSONL the place of its line), in all 24 bytes, or 48 for JSONL. Every record is read once when the source is created, so
-that invalid records are found before training, and again whenever it is requested. Sources are thread-safe and can be
-forked and pickled. Not covered: files that change while they are read, which is an error.
+Covered: data sets larger than memory. For each problem only a few numbers are kept: its row, its id's hash, and for
+JSONL the place of its line. They take 24 bytes, or 48 for JSONL. Every record is read once when the source is created,
+so that invalid records are found before training, and again whenever it is requested. Sources are thread-safe and can
+be forked and pickled. Not covered: files that change while they are read, which is an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Table(Protocol):
         ...
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Return record ``index`` (from 0): place for messages, number for a default id, renamed columns."""
+        """Return the place (for messages), the number (for a default id) and the fields of record ``index``, from 0."""
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
@@ -111,7 +111,7 @@ class LazySource:
         stem: Prefix of the id that a problem without an id gets.
         name: Name of the source.
         split: Name of the split; "" if there is only one.
-        source: ``Problem.source`` of a problem without a source.
+        source: ``Problem.source`` of a problem whose record names no source.
         part: Function that returns whether a question belongs to the split; ``None`` takes all questions.
 
     Attributes:

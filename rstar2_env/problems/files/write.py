@@ -13,7 +13,7 @@ from rstar2_env.problems.problem import Problem
 
 
 def problem_record(problem: Problem) -> dict[str, Any]:
-    """A problem as one flat record: its own fields, and each field of ``meta`` next to them."""
+    """A problem as one flat record, in which the fields of ``meta`` are at the same level as ``question``."""
     record: dict[str, Any] = {"id": problem.id, "question": problem.question, "answer": problem.answer}
     if problem.source:
         record["source"] = problem.source
@@ -21,7 +21,7 @@ def problem_record(problem: Problem) -> dict[str, Any]:
 
 
 def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = False) -> int:
-    """Write a file atomically; return the number of problems.
+    """Write problems to a JSONL file, atomically; return the number of problems.
 
     Args:
         problems: The problems, in the order of the lines.

@@ -1,6 +1,6 @@
 """Prepare problems for training: pinned sources, filters that report reasons, mixtures, disjoint splits.
 
-``prepare`` does all of it; each filter has its own file and can be used alone.
+``prepare`` performs all these steps; each filter has its own file and can be used alone.
 """
 
 from __future__ import annotations

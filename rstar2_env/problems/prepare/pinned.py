@@ -104,7 +104,7 @@ class Shelf:
 
         Args:
             name: Name of the source in the pipeline.
-            pin: The identity of the source.
+            pin: Describes the source; its checksum is not used.
             found: The records: problems, or JSON-compatible values.
 
         Raises:

@@ -93,8 +93,8 @@ class PrepareOptions(CheckedOptions):
         """Check every option.
 
         Raises:
-            ConfigurationError: A value is invalid, there is no source, a source has no usable name, or only some of
-                them have a weight.
+            ConfigurationError: A value is invalid, there is no source, a source has no usable name, or only some
+                sources have a weight.
         """
         super().__post_init__()
         if not self.sources:

@@ -30,7 +30,7 @@ class Removed:
 
     @classmethod
     def of(cls, problem: Problem, filter: str, why: str) -> Removed:
-        """Record why a problem is removed."""
+        """Return a record of a removed problem, with the filter and the reason."""
         return cls(problem.id, problem.source, filter, why, problem.question, problem.answer)
 
     def to_dict(self) -> dict[str, str]:

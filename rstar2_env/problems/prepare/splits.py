@@ -25,7 +25,7 @@ def split_questions(problems: Iterable[Problem], shares: Mapping[str, float]) ->
         shares: The share of each split, above 0; they add up to 1.
 
     Returns:
-        The problems of each split, in their order; a split may be empty if there are few problems.
+        The problems of each split, in the given order; a split may be empty if there are few problems.
 
     Raises:
         ConfigurationError: The shares are not positive, or do not add up to 1.

@@ -24,7 +24,7 @@ _dialect = Rstar2Dialect()
 
 
 class UnusableError(ValueError):
-    """A row cannot be converted to a conversation; the message is a general reason, to count rows by reason."""
+    """A row cannot be converted to a conversation; the message is a short reason, by which such rows are counted."""
 
 
 def system_message(text: str, schemas: Sequence[Any] = ()) -> Message:

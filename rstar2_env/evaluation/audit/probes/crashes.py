@@ -1,7 +1,7 @@
 """Probe for answers that make the grader raise an exception, or whose grade is not a number.
 
-Covered: unusual texts, and every other answer of the audit. Gold answers that the grader cannot parse at all are not
-counted.
+Covered: unusual texts, and every other answer of the audit. Gold answers that the grader cannot parse at all are left
+out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Probe for wrong answers that the grader accepts after a marker that its source contains, such as "Final answer: ".
+"""Probe for wrong answers that the grader accepts after a marker in the grader's source, such as "Final answer: ".
 
 A grader that searches an answer for its marker followed by the gold answer also accepts a wrong answer that begins with
-the gold answer (``Final answer: 12`` for 1). A text of the source counts as a marker if the grader accepts most gold
-answers after the text, but rejects nonsense after the text. Not covered: markers that the source computes.
+the gold answer (``Final answer: 12`` for 1). A text in the grader's source counts as a marker if the grader accepts
+most gold answers after the text, but rejects nonsense after the text. Not covered: markers that the source computes.
 """
 
 from __future__ import annotations

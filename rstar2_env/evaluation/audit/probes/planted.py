@@ -57,7 +57,7 @@ def planted_files(
     files: Sequence[str],
     folders: Sequence[str],
 ) -> Suspicions:
-    """Plant other content in each file that a traced grader read; yield a suspicion for each that changes a verdict.
+    """Plant other content in files that a traced grader read; yield a suspicion for each file that changes a verdict.
 
     Args:
         bench: The audit; it starts a fresh process for each attempt.

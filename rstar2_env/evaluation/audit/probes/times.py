@@ -17,7 +17,8 @@ _SIZES = tuple(24 * 2**power for power in range(13))
 _ENOUGH_S = 1.0
 _LEAST_S = 0.3
 _FACTOR = 2.8
-"""A pattern is reported if doubling its size multiplies the time by at least this factor (2: linear, 4: quadratic)."""
+"""A pattern of answers is reported if doubling an answer's length multiplies the time of its grade by at least this
+factor (2: linear, 4: quadratic)."""
 _MOST_TEXTS = 12
 
 PATTERNS = (

@@ -1,6 +1,6 @@
 """Probe for input that an agent can write and the grader reads: code in an answer, files, environment variables.
 
-An answer must not be executed as code: answers try to create a file (a canary), in the languages that graders evaluate.
+An answer must not be executed as code: answers in languages that graders use try to create a file (a canary).
 The files and variables that the target reads are recorded in a traced process; then the files are planted (see
 ``planted``), and each variable is set. A finding is a wrong answer that is then accepted, or a right answer that is
 then rejected. Not covered: sockets, databases and other processes.
@@ -63,7 +63,7 @@ _OF_PYTHON = (
 
 
 def executed(bench: AuditBench) -> Suspicions:
-    """Grade answers that create a file if they run as code; yield a suspicion for the first that created its file."""
+    """Grade answers that create a file if they run as code; yield a suspicion for the first answer that did."""
     golds = _golds(bench)
     if not golds or not bench.enough_time("code in answers"):
         return

@@ -78,7 +78,7 @@ def function_target(code: UserCodeName) -> Target:
 
 
 def import_lines(code: UserCodeName) -> str:
-    """Return source that imports the user's object as ``_target``."""
+    """Return Python source that imports the user's object as ``_target``."""
     first, *rest = code.name.split(".")
     if not first.isidentifier():
         raise ConfigurationError(
@@ -100,7 +100,7 @@ def import_lines(code: UserCodeName) -> str:
 
 
 def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return source for the arguments of a call: gold answer, answer and question, each passed to its parameter.
+    """Return Python source for the arguments of a call: gold answer, answer and question, each for its parameter.
 
     Args:
         code: The function.
@@ -132,7 +132,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 
 
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
-    """Return source whose function ``grade`` calls a TRL reward function with one completion, as a conversation.
+    """Return Python source whose function ``grade`` calls a TRL reward function with one completion (a conversation).
 
     Every data-set column among the function's parameters holds the gold answer.
     """

@@ -38,7 +38,7 @@ class Target:
 
 
 def asked(name: str, setup: str, expression: str) -> Any:
-    """Execute a target's setup in a separate process, and return the value of an expression there.
+    """Execute a target's setup in a separate process, and evaluate an expression in the same process.
 
     Args:
         name: The target, as the user wrote it.
