@@ -180,7 +180,7 @@ class TransformersEngine:
         return int(self.model.config.get_text_config().vocab_size)
 
     def capacity(self) -> int:
-        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or else as many as memory had room for."""
+        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or as many as fitted into free memory."""
         return self._batch.max_tokens
 
     def forget(self) -> None:

@@ -63,7 +63,11 @@ class Lengths:
         self._inside[0] += 1
 
     def grow(self, before: int, now: int) -> bool:
-        """Record that an episode grew from bucket ``before`` to bucket ``now``; return whether tables were updated."""
+        """Record that an episode grew from bucket ``before`` to bucket ``now``.
+
+        Returns:
+            Whether the tables that forecast lengths were updated.
+        """
         self._inside[before] -= 1
         self._inside[now] += 1
         self._passed[before:now] += 1

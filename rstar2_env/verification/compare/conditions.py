@@ -110,7 +110,7 @@ def _remarks(node: Node) -> list[str]:
 
 
 def _is_aside(remark: str, known: frozenset[str]) -> bool:
-    """Whether a remark consists of ``known`` or harmless words, which add no quantity: "for the trip"."""
+    """Whether a remark, such as "for the trip", adds no quantity: its words are harmless or in ``known``."""
     words = remark.lower().split()
     if words[0] in ("is", "are"):
         return REMARKS.issuperset(words)  # "7 is too small" says something about 7
@@ -118,7 +118,7 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
 
 
 def _restricts(remark: str, exact: frozenset[str]) -> bool:
-    """Whether a remark states conditions that can be parsed, and at least one must not be omitted (``_is_thin``)."""
+    """Whether a remark's conditions can be parsed, and an answer must not omit all of them (see ``_is_thin``)."""
     conditions = relations_of(remark)
     return conditions is not None and not all(_is_thin(part, exact) for part in conditions)
 
@@ -238,7 +238,7 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: 
 
 
 def _counts(piece: relations.Piece, domain: Domain, values: Sequence[Node], *, exact: bool) -> bool:
-    """Whether the gold answer may have values in an interval that a condition excludes.
+    """Whether an interval that a condition excludes counts, because the gold answer may be defined there.
 
     In a domain of real numbers, a very narrow interval counts only with ``exact``.
     """

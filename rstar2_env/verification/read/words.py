@@ -57,7 +57,7 @@ _COMPOUNDS = (
     (re.compile(rf"\b(soixante|octante)[- ](?:et[- ])?({_TEENS.replace(' ', '|')})\b"), r"\1\2"),
     (re.compile(r"(hundert|tausend)(?:und\b)?"), r" \1 "),
 )
-"""Patterns and replacements that turn French numbers from 70 to 99, and German ones above 99, into ``_NAMED`` keys."""
+"""Patterns and replacements for French numbers from 70 to 99 and German ones above 99; they give words in ``_NAMED``."""
 SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
@@ -191,7 +191,7 @@ _FRAME = re.compile(
 
 
 def without_frame(text: str) -> str:
-    """Remove the subject and verb from a sentence that states an answer, such as "It is"; other texts unchanged."""
+    """Remove a subject and verb, such as "It is", before an answer; return other texts unchanged."""
     return _FRAME.sub("", text, count=1) if _FRAME.match(text) else text
 
 
