@@ -295,7 +295,7 @@ class PackedBatch(RunningBatch):
         self.live.append(request)
 
     def _follow(self, followers: Sequence[Request]) -> None:
-        """Copy the keys and values for which each of ``followers`` waits, from its leader (``Request.leader``)."""
+        """Copy to each of ``followers`` the keys and values for which it waits, from its ``Request.leader``."""
         for leader in {id(request.leader): request.leader for request in followers}.values():
             assert leader is not None  # a follower has a leader
             own = [request for request in followers if request.leader is leader]

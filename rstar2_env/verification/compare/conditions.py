@@ -387,7 +387,7 @@ def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
     joined by "or" (``x < 0 or x > 1``) become one list.
 
     Args:
-        text: The condition as the parser returns it, with the words around it.
+        text: The condition as the parser returns it, including words such as "for all".
     """
     text = _NON.sub("non", _ARTICLE.sub("", text))
     words = {word.lower() for word in _WORD.findall(text)} - {"or"} - names.GREEK

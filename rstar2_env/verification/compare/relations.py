@@ -41,8 +41,8 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
     """Compare two equations or inequalities.
 
     They are equal if their differences of left and right side are equal up to a constant factor. Chains (``a < b < c``)
-    are equal if all their operators and sides are equal. An answer that solves the gold equation for a variable (``y =
-    2 - x`` for ``x + y = 2``) also equals it, if the gold equation is linear in that variable.
+    are equal if all their operators and sides are equal. An answer that solves the gold equation for a variable
+    (``y = 2 - x`` for ``x + y = 2``) also equals it, if the gold equation is linear in that variable.
 
     Args:
         gold: The gold equation or inequality.

@@ -157,7 +157,7 @@ def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
 def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
     """Return the rows of ``spellings.txt`` in two lists: rows for layout such as Markdown, and rows for formulas.
 
-    A row has strings, a pattern and a replacement; it applies to a text that contains one of the strings.
+    A row has strings, a pattern and a replacement. The row applies to a text that contains one of its strings.
     """
     named: dict[str, str] = {}
     parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []

@@ -57,7 +57,7 @@ _COMPOUNDS = (
     (re.compile(rf"\b(soixante|octante)[- ](?:et[- ])?({_TEENS.replace(' ', '|')})\b"), r"\1\2"),
     (re.compile(r"(hundert|tausend)(?:und\b)?"), r" \1 "),
 )
-"""Patterns and replacements for French numbers from 70 to 99 and German ones above 99; they give words in ``_NAMED``."""
+"""Patterns and replacements for French numbers from 70 to 99 and German ones above 99; they give ``_NAMED`` words."""
 SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
@@ -313,7 +313,7 @@ def canonical(text: str) -> str:
 
 
 def decision(text: str) -> str | None:
-    """Return the decision ("yes", "no", "true", "false") with which a text begins, or ``None``.
+    """Return the decision ("yes", "no", "true", "false") with which a text begins; ``None`` for other texts.
 
     After the decision, the text must end, repeat the decision or give a reason: "Yes, because 7 is prime".
     """
