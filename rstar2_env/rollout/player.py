@@ -1,9 +1,9 @@
 """``Player``: plays episodes with an engine and Gymnasium environments; each episode runs as a coroutine.
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; turns are
-generated while tool calls of other episodes run; an exception ends only its own episode, as ``unavailable``; budgets of
-tokens, turns and time; branches. Not covered: admission of episodes according to an engine's memory (the engine
-decides, or ``several_engines.py`` for several engines).
+generated while tool calls of other episodes run; an exception ends only the episode in which it is raised, as
+``unavailable``; budgets of tokens, turns and time; branches. Not covered: admission of episodes according to an
+engine's memory (the engine decides, or ``several_engines.py`` for several engines).
 """
 
 from __future__ import annotations

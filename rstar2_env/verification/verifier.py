@@ -1,4 +1,4 @@
-"""Verifier objects for environments: rules, and rules with a numeric tolerance.
+"""The interface of verifiers, and verifiers that apply the rules, with or without a numeric tolerance.
 
 A verifier is called with a gold answer, an answer and optionally the question, from any thread, and returns a
 :class:`~rstar2_env.verification.verdict.Verdict`. The model judge is in ``model``.

@@ -24,7 +24,7 @@ _REFRESH = 0.02
 
 
 def bucket(tokens: int, most: int) -> int:
-    """Return the index of an episode's length bucket, one of ``BUCKETS`` equal parts of the length ``most``."""
+    """Return the index of an episode's length bucket: one of ``BUCKETS`` equal parts of its maximum length ``most``."""
     return min(BUCKETS - 1, tokens * BUCKETS // max(most, 1))
 
 

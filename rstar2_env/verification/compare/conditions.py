@@ -5,7 +5,7 @@ A condition of the answer is accepted in each of these cases:
 - It equals a condition of the gold answer or the question.
 - It names a set of numbers.
 - It is proved to hold on the whole domain: for all values that the question and the gold answer allow, except points
-  at which the gold answer has no real value (roots, logarithms). Isolated real points may violate it.
+  at which the gold answer has no real value (roots, logarithms). The condition may fail at isolated real points.
 
 Conversely, a condition that the gold answer states after a comma or in brackets must follow from the answer and the
 question. Conditions are relations, memberships in a set, and the words for signs, parity and sets of numbers. Not

@@ -231,7 +231,7 @@ def _function(
     """Return a function of one real value.
 
     Args:
-        method: Computes the function of a ball.
+        method: Computes the function for a ball.
         exact: The only rational argument at which the function is rational, and its value there.
         domain: Returns whether an argument is in the domain of the function.
         grows: Whether the cost grows with the argument; if so, large arguments are refused.

@@ -66,7 +66,7 @@ class NcclGroup:
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
         """Copy a tensor to all members.
 
-        If ``receiving``, the result of the request to the servers, is an error, raise it: NCCL would not detect it.
+        If a request to the servers (``receiving``) fails, raise its error, since NCCL would not detect the failure.
         """
         stream = torch.cuda.current_stream()
         self._own.broadcast(tensor, src=0, stream=stream)
