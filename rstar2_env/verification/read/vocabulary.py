@@ -70,7 +70,7 @@ def change_said(label: str) -> tuple[str, int] | None:
 
 
 def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
-    """Return whether the words next to a number only name what is counted, without changing the value of the number.
+    """Return whether the words next to a number only name the counted objects, so that they do not change its value.
 
     Args:
         text: The words.

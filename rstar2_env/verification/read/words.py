@@ -57,8 +57,8 @@ _COMPOUNDS = (
     (re.compile(rf"\b(soixante|octante)[- ](?:et[- ])?({_TEENS.replace(' ', '|')})\b"), r"\1\2"),
     (re.compile(r"(hundert|tausend)(?:und\b)?"), r" \1 "),
 )
-"""Patterns and replacements that turn French numbers from 70 to 99, and German ones above 99, into words that are keys of
-``_NAMED``."""
+"""Patterns and replacements that turn French numbers from 70 to 99, and German ones above 99, into words that are keys
+of ``_NAMED``."""
 SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
