@@ -118,7 +118,7 @@ class ChatCodec:
         return self._encode((Slot("text", lstrip=False, rstrip=False),), {"text": text})
 
     def turn(self, text: str) -> list[int]:
-        """Return the token ids of a policy turn that is given as text, not generated, with its end-of-turn token."""
+        """Return the token ids of a policy turn that is given as text, including the end-of-turn token."""
         return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})
 
     def conversation(

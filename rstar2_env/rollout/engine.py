@@ -16,7 +16,7 @@ FinishReason = Literal["stop", "length"]
 
 
 class TurnTimeoutError(Rstar2Error, TimeoutError):
-    """A turn took longer than its engine allows, although the engine answers; the episode ends as ``unavailable``."""
+    """A turn exceeded its engine's time limit, but the engine was not lost; the episode ends as ``unavailable``."""
 
 
 @dataclass(frozen=True, slots=True)

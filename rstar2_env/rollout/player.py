@@ -1,9 +1,9 @@
 """``Player``: plays episodes with an engine and Gymnasium environments; each episode runs as a coroutine.
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; turns are
-generated while tool calls of other episodes run; an exception ends only its own episode, as ``unavailable``; budgets of
-tokens, turns and time; branches. Not covered: admission of episodes according to an engine's memory (the engine
-decides, or ``several_engines.py`` for several engines).
+generated while tool calls of other episodes run; an exception ends only the episode in which it is raised, as
+``unavailable``; budgets of tokens, turns and time; branches. Not covered: admission of episodes according to an
+engine's memory (the engine decides, or ``several_engines.py`` for several engines).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Player(Closing):
     async def aplay(
         self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None
     ) -> list[Episode]:
-        """Play all requested episodes, as ``play`` does; cancelling this coroutine cancels all engine requests."""
+        """Play all requested episodes, as ``play`` does; cancelling this coroutine cancels its engine requests."""
         room, done = asyncio.Semaphore(self.max_in_flight), itertools.count(1)
 
         async def play_one(request: EpisodeRequest) -> Episode:
@@ -172,7 +172,7 @@ class Player(Closing):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode with turns given as text, such as an expert's; the end is ``unavailable`` if they run out.
+        """Play an episode with given turns, such as an expert's; if too few are given, it ends as ``unavailable``.
 
         Args:
             turns: The given turns as text.

@@ -112,7 +112,7 @@ def _dtype(options: Pretrained) -> torch.dtype:
 
 
 def _base_of_adapter(options: Pretrained) -> str | None:
-    """Return the base model of an adapter; ``None`` if the path is not an adapter."""
+    """Return the base model of the adapter at ``options.path``; ``None`` if there is no adapter at that path."""
     if find_adapter_config_file(options.path, revision=options.revision) is None:
         return None
     try:

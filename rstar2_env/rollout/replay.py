@@ -58,7 +58,7 @@ class Replay:
         return self._turn >= self._shared + (self._prefix >= 0)
 
     def next_turn(self) -> Turn:
-        """Return the turn of the parent episode that is replayed next, completely or in part."""
+        """Return the parent episode's turn that is replayed next, completely or in part."""
         return self._parent.steps[self._turn]
 
     def next_given(self) -> tuple[int, bool]:

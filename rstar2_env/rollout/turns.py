@@ -85,7 +85,7 @@ class Turns:
         seat: Generates turns.
         chat: Renders the conversation as ids.
         budget: Limits of the episode.
-        timing: Sums the time of the episodes.
+        timing: Sums the time that episodes spend in environments and engines.
         manner: How the episode is played.
         replay: Returns the turns that the episode shares with another one, before ``seat`` generates turns; or
             ``None``.
@@ -104,7 +104,7 @@ class Turns:
     served: tuple[str, str] = ("", "")
 
     async def play(self, episode: Episode, sampling: SamplingParams, seed: int | None) -> None:
-        """Play the episode until the environment or a budget ends it, or until its chunk ends (``Manner.chunk``).
+        """Play the episode until the environment or a budget ends it, or until ``Manner.chunk`` tokens were played.
 
         Args:
             episode: The episode, with its prompt set; receives the turns.
@@ -178,7 +178,7 @@ class Turns:
         Args:
             episode: The record.
             generation: The turn.
-            shared: The turn of the parent episode that was replayed, completely or in part; ``None`` if there is none.
+            shared: The parent episode's turn, if this turn replays it completely or in part; otherwise ``None``.
         """
         if episode.turns == 0:
             episode.policy_version = generation.policy_version

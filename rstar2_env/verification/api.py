@@ -260,8 +260,8 @@ def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | 
     """Compare two plain numbers.
 
     Returns:
-        ``None`` if a text is not a plain number, or if the answer is equal but may be copied from the question or
-        contain a division that was not computed.
+        ``None`` if a text is not a plain number. ``None`` also if the answer equals the gold answer, but may be copied
+        from the question, or contain a division that was not computed.
     """
     if options.kind not in ("auto", "number"):
         return None

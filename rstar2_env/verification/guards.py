@@ -30,7 +30,7 @@ MAX_TOWER = 2
 """Largest height of a tower of powers; ``e^{x^2}`` has a tower of height two."""
 
 MAX_FACTORIAL = 5_000
-"""Largest constant whose factorial is taken, and largest upper entry of a binomial."""
+"""Largest constant whose factorial is taken, and largest upper entry of a binomial coefficient."""
 
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1},}}")
 _CARET = re.compile(r"\^|\*\*|[{(\[]|[})\]]")

@@ -28,7 +28,7 @@ class Pair:
         pred: The answer to grade; ``None`` if the model gave no answer.
         expected: Whether the answer is right according to the file; ``None`` if the file does not say so.
         categories: Categories of the line; the summary has a part for each category.
-        question: The question; a formula copied from it does not count as an answer. ``None`` if the file has none.
+        question: The question; a formula copied from it does not count as an answer. ``None`` if the line has none.
     """
 
     id: str
@@ -60,8 +60,8 @@ def read_pairs(path: Path) -> list[Pair]:
     """Read a JSONL file of ``{"gold", "pred"[, "question", "expected", "id", "categories"]}``; blank lines are skipped.
 
     Raises:
-        ProblemFormatError: The file has no pairs, or lines are not such objects; the message names the file, the line
-            number and the field of each, up to ``MOST_FAULTS``.
+        ProblemFormatError: The file has no pairs, or some of its lines are not such objects. The message names the
+            file, and the number and the field of each invalid line, up to ``MOST_FAULTS`` lines.
         OSError: The file cannot be read.
     """
     pairs: list[Pair] = []

@@ -1,4 +1,4 @@
-"""Verifier objects for environments: rules, and rules with a numeric tolerance.
+"""The interface of verifiers, and verifiers that apply the rules, with or without a numeric tolerance.
 
 A verifier is called with a gold answer, an answer and optionally the question, from any thread, and returns a
 :class:`~rstar2_env.verification.verdict.Verdict`. The model judge is in ``model``.
@@ -67,7 +67,7 @@ class RuleVerifier(Verifier):
 def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout_s: float = TIMEOUT_S) -> RuleVerifier:
     """Create a verifier for measured or computed numbers, as in physics, with a relative tolerance.
 
-    Units still count: an answer without a unit is accepted; an answer with a different unit is converted or refused.
+    An answer with a different unit than the gold answer is converted or refused; an answer without a unit is accepted.
 
     Args:
         tolerance: Largest error relative to the gold number (absolute if the gold number is zero).

@@ -143,7 +143,7 @@ _pass = threading.local()
 
 @contextmanager
 def packed(model: PreTrainedModel, pack: Pack) -> Iterator[None]:
-    """Compute attention by ``packed_attention`` in the ``with`` block, in this thread, for one packed pass."""
+    """In the ``with`` block, make the model compute one packed pass in this thread with ``packed_attention``."""
     config, _pass.pack = model.config, pack
     former, config._attn_implementation = config._attn_implementation, NAME
     try:

@@ -20,7 +20,7 @@ from transformers.core_model_loading import revert_weight_conversion
 from rstar2_env.core.errors import ConfigurationError
 
 Cast: TypeAlias = Callable[[str, Tensor], Tensor]
-"""Function that takes a tensor and its name in the module, and returns the tensor in the desired precision."""
+"""Function that takes a tensor's name in a ``state_dict`` and the tensor, and returns it in the desired precision."""
 
 Gather: TypeAlias = Callable[[Mapping[str, Tensor], Cast], AbstractContextManager[dict[str, Tensor]]]
 """Context manager that gathers and casts the tensors of one layer; they are valid until the context ends."""

@@ -44,7 +44,7 @@ COLUMNS = 16
 """The number of columns (token positions per slot) is rounded up to a multiple of this number."""
 
 SPARE_COLUMNS = 32
-"""Additional token positions of a new slot after its prompt, so that the first generated tokens grow no buffers."""
+"""Additional token positions of a new slot after its prompt, so that no buffer grows for the first generated tokens."""
 
 
 @dataclass(eq=False)
@@ -275,7 +275,7 @@ class PackedBatch(RunningBatch):
         return start
 
     def _begin(self, start: _Start) -> None:
-        """Assign a slot to a request, with its cached prefix."""
+        """Assign a slot to a request, and reuse its cached prefix there."""
         request, source = start.request, start.source
         if start.whole and isinstance(source, CachedSequence) and source in self.pool:
             request.slot, request.done = self.pool.drop(source), start.known
@@ -295,7 +295,7 @@ class PackedBatch(RunningBatch):
         self.live.append(request)
 
     def _follow(self, followers: Sequence[Request]) -> None:
-        """Copy to each follower, a request that waits for them, the keys and values of its ``Request.leader``."""
+        """Copy to each of ``followers`` the keys and values for which it waits, from its ``Request.leader``."""
         for leader in {id(request.leader): request.leader for request in followers}.values():
             assert leader is not None  # a follower has a leader
             own = [request for request in followers if request.leader is leader]

@@ -1,6 +1,6 @@
 """The sequences whose caches ``TransformersEngine`` keeps between turns, searched by the longest common prefix.
 
-A conversation's next prompt begins with all of the conversation's tokens so far, so token ids identify it.
+The next prompt of a conversation begins with all of its tokens so far, so token ids suffice to find its kept sequence.
 The common prefix of a kept sequence and a new prompt is reused: for the next turn of an episode, for other episodes of
 its group, and for other prompts with the same system message.
 
@@ -144,7 +144,7 @@ class PrefixPool:
         return entry, common
 
     def keep(self, key: Key, slot: int, number: int = 0) -> list[int]:
-        """Keep a sequence; it replaces entries that are prefixes of it.
+        """Keep a sequence, and drop the entries that are prefixes of that sequence.
 
         Args:
             key: The token ids of the sequence.

@@ -59,7 +59,7 @@ class SlotLayer(DynamicLayer):
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
-        """Return 0 as the number of earlier tokens, because a pass holds tokens of several sequences."""
+        """Return 0: a pass holds tokens of several sequences, which have different numbers of earlier tokens."""
         return 0
 
 

@@ -82,7 +82,7 @@ def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _invert_whole(weights: Tensor, uniform: Tensor) -> Tensor:
-    """Sample as ``_invert`` does, from the cumulative sum of all weights."""
+    """Sample a token for each row, as ``_invert`` does, but from the cumulative sum of all weights in the row."""
     total = weights.double().cumsum(-1)
     index = torch.searchsorted(total, (uniform * total[:, -1])[:, None], right=True)[:, 0]
     # Rounding may select a token after the last one with a positive weight.

@@ -180,7 +180,7 @@ class TransformersEngine:
         return int(self.model.config.get_text_config().vocab_size)
 
     def capacity(self) -> int:
-        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or else as many as memory had room for."""
+        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or as many as fitted into free memory."""
         return self._batch.max_tokens
 
     def forget(self) -> None:
@@ -364,7 +364,7 @@ class TransformersEngine:
         return sum(0 if p.is_inference() else p._version for p in self._parameters)
 
     def _watch_idleness(self) -> None:
-        """Schedule the freeing of kept caches after ``idle_s`` seconds; called with the lock held."""
+        """Schedule the freeing of kept caches after ``idle_s`` idle seconds; called with the lock held."""
         self._used_at = time.monotonic()
         if self._idle is None and self._batch.pool.tokens and self._thread is not None:
             self._set_timer(self._idle_s)

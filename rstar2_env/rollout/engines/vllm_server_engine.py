@@ -320,7 +320,7 @@ class VllmServerEngine:
     async def _generate(
         self, ids: list[int], params: SamplingParams, seed: int, at: Server | None = None
     ) -> Generation:
-        """Generate on server ``at``, or on the server that suits the prompt best."""
+        """Generate on the server ``at``; ``None`` lets the fleet choose a server."""
         await self._ready.wait()
         self._fleet.watch()
         body = {

@@ -59,7 +59,7 @@ class InFlight:
         return int(self._number)
 
     def begin(self) -> None:
-        """Begin a new rollout: ``ended`` in ``look`` counts from 0 again."""
+        """Begin a new rollout: in the next calls of ``look``, ``ended`` counts only episodes of this rollout."""
         self._ended, self._draining = None, False
 
     def look(self, loads: Sequence[EngineStats], *, playing: int, ended: int) -> int:

@@ -66,7 +66,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return the index of the engine with the most capacity left by forecast; ``None`` if the episode must wait."""
+        """Return the index of the engine with the most free capacity by forecast; ``None`` lets the episode wait."""
         self._refresh()
         # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
         # left.

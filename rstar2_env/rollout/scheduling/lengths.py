@@ -24,7 +24,7 @@ _REFRESH = 0.02
 
 
 def bucket(tokens: int, most: int) -> int:
-    """Return which of ``BUCKETS`` equal parts (from 0) of the maximum length ``most`` an episode has reached."""
+    """Return the index of an episode's length bucket: one of ``BUCKETS`` equal parts of its maximum length ``most``."""
     return min(BUCKETS - 1, tokens * BUCKETS // max(most, 1))
 
 
@@ -63,7 +63,11 @@ class Lengths:
         self._inside[0] += 1
 
     def grow(self, before: int, now: int) -> bool:
-        """Record that an episode grew from bucket ``before`` to bucket ``now``; return whether tables were updated."""
+        """Record that an episode grew from bucket ``before`` to bucket ``now``.
+
+        Returns:
+            Whether the tables that forecast lengths were updated.
+        """
         self._inside[before] -= 1
         self._inside[now] += 1
         self._passed[before:now] += 1

@@ -63,7 +63,7 @@ class Scheduler:
         max_strikes: Number of consecutive requests that fail on an engine and succeed elsewhere before the engine is
             excluded. It is included again when it loads new weights, or when all others have failed a request.
         shared_by: Number of schedulers, one in each process of a run, that share the engines. Each uses only its share
-            of their caches.
+            of the engines' caches.
         **policy_options: Options of the policy.
 
     Raises:
@@ -127,7 +127,7 @@ class Scheduler:
                 self._leave(stay, ended=ended)
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Send the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
+        """Send the weights to all engines in parallel; an engine that fails is excluded until it loads weights again.
 
         Engines that can be updated together (``goes_with``) share one weight sync, so weights are gathered only once.
 

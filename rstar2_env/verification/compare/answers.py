@@ -112,7 +112,7 @@ class Comparer:
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare the values with equal labels; ``None`` unless gold and answer have the same labels, each once."""
+        """Compare the values with equal labels; ``None`` unless both have the same labels, none of them twice."""
         one, other = ({key(item.label): item.value for item in items if item.label} for items in (gold, answer))
         if not (structure.distinct_labels(gold) and structure.distinct_labels(answer)) or one.keys() != other.keys():
             return None

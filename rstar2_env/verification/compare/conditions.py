@@ -5,7 +5,7 @@ A condition of the answer is accepted in each of these cases:
 - It equals a condition of the gold answer or the question.
 - It names a set of numbers.
 - It is proved to hold on the whole domain: for all values that the question and the gold answer allow, except points
-  at which the gold answer has no real value (roots, logarithms). Isolated real points may violate it.
+  at which the gold answer has no real value (roots, logarithms). The condition may fail at isolated real points.
 
 Conversely, a condition that the gold answer states after a comma or in brackets must follow from the answer and the
 question. Conditions are relations, memberships in a set, and the words for signs, parity and sets of numbers. Not
@@ -110,7 +110,7 @@ def _remarks(node: Node) -> list[str]:
 
 
 def _is_aside(remark: str, known: frozenset[str]) -> bool:
-    """Whether a remark consists of ``known`` or harmless words, which add no quantity: "for the trip"."""
+    """Whether a remark, such as "for the trip", adds no quantity: its words are harmless or in ``known``."""
     words = remark.lower().split()
     if words[0] in ("is", "are"):
         return REMARKS.issuperset(words)  # "7 is too small" says something about 7
@@ -118,7 +118,7 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
 
 
 def _restricts(remark: str, exact: frozenset[str]) -> bool:
-    """Whether a remark states conditions that can be parsed, and at least one must not be omitted (``_is_thin``)."""
+    """Whether a remark's conditions can be parsed, and an answer must not omit all of them (see ``_is_thin``)."""
     conditions = relations_of(remark)
     return conditions is not None and not all(_is_thin(part, exact) for part in conditions)
 
@@ -238,7 +238,7 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: 
 
 
 def _counts(piece: relations.Piece, domain: Domain, values: Sequence[Node], *, exact: bool) -> bool:
-    """Whether the gold answer may have values in an interval that a condition excludes.
+    """Whether an interval that a condition excludes counts, because the gold answer may be defined there.
 
     In a domain of real numbers, a very narrow interval counts only with ``exact``.
     """
@@ -387,7 +387,7 @@ def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
     joined by "or" (``x < 0 or x > 1``) become one list.
 
     Args:
-        text: The condition as the parser returns it, with the words around it.
+        text: The condition as the parser returns it, including words such as "for all".
     """
     text = _NON.sub("non", _ARTICLE.sub("", text))
     words = {word.lower() for word in _WORD.findall(text)} - {"or"} - names.GREEK

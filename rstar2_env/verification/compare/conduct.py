@@ -93,14 +93,14 @@ _SAYS = {
     "factorial": {"power"},
     "cases": {"absolute value", "rounding or choice"},
 }
-"""For each kind of work in the gold answer, other kinds of work with which an equal answer can be written."""
+"""For each kind of operation in the gold answer, other kinds with which an equal answer can be written."""
 
 _BENT = frozenset({"absolute value", "rounding or choice", "root", "operation on integers"})
 _LOOSE = frozenset({"arithmetic", "power", "root"})
 
 
 def work_left(gold: Node, answer: Node, undone: str) -> str | None:
-    """Return the kind of work that an answer leaves uncomputed although the gold answer does not, or ``None``.
+    """Return the kind of work that an answer, but not the gold answer, leaves uncomputed; ``None`` if there is none.
 
     Args:
         gold: The gold answer.
@@ -257,7 +257,8 @@ _ROUNDS = re.compile(
 def may_be_rounded(gold: Node, question: str | None = None) -> bool:
     """Return whether a gold answer may be a rounded value.
 
-    It may be one if it has a decimal, degrees or scientific notation, or if the question asks for a rounded value.
+    This holds if the gold answer has a decimal, degrees or scientific notation, or if the question asks for a rounded
+    value.
 
     Args:
         gold: The gold answer.
@@ -430,7 +431,7 @@ def _same(formula: Node, part: Node, same: Same) -> bool:
 
 
 def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
-    """Iterate over pairs of a gold part and an equal answer part: the whole answers, then their items."""
+    """Yield pairs of a gold part and a part of the answer that equals it: the whole answers, then their items."""
     yield gold, answer
     decimal = gold.sides[-1] if isinstance(gold, Relation) and "~" in gold.ops else gold  # such as "F ~ 0.891"
     wanted, given = _items(decimal), _items(answer)

@@ -364,7 +364,10 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Yield three lists of points, for narrow domains: with small values, values from 0 to 1, and large values."""
+    """Yield one list of points with small values, one with values from 0 to 1, and one with large values.
+
+    They are for expressions that have no value at most points of ``signed_points``.
+    """
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 

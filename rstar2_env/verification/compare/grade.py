@@ -130,9 +130,9 @@ def _compare(
 def _accept(
     trees: tuple[Node, Node], rules: Rules, method: str = "structure", *, part: bool = False
 ) -> tuple[Reason, str]:
-    """Return the verdict on an answer whose value ``method`` found to be equal to the gold answer's value.
+    """Return the verdict on an answer that has the same value as the gold answer, according to ``method``.
 
-    With ``part``, the answer is one formula of a sentence, which may be copied from the question.
+    With ``part``, the answer is one formula in a sentence; such a formula may be copied from the question.
     """
     question = rules.question
     if (word := unknown_word(*trees, rules.known, question)) is not None:
@@ -261,7 +261,7 @@ def _is_text_of(text: str, option: str) -> bool:
 
 
 def _values(text: str) -> tuple[Node, ...]:
-    """Return the readings of a text that are values without words; empty for other texts."""
+    """Return the trees of a text (see ``possible_readings``) that contain neither words nor conditions."""
     return tuple(
         tree for tree in possible_readings(text) if not any(isinstance(part, Words | Given) for part in walk(tree))
     )

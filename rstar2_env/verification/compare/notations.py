@@ -54,7 +54,10 @@ def same_notation(gold: str, answer: str) -> bool | None:
 
 
 def _comparison(text: str) -> tuple[str, str] | None:
-    """Return the names of the greater and smaller thing in a comparison, "" if missing; ``None`` for other texts."""
+    """Return the names of the greater and the smaller thing in a comparison; ``None`` for other texts.
+
+    A name is "" if the text does not give it, as in "A is greater".
+    """
     plain = text.replace("\\gt", ">").replace("\\lt", "<").lower().strip(" .$")
     match = _COMPARED.fullmatch(" ".join(_DRESS.sub(" ", plain).split()))
     if match is None or (match["sign"] and not _WORD.search(match[0])):

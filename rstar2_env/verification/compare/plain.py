@@ -177,10 +177,10 @@ def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent
     """Return whether a gold decimal is the rounding (or, for an exact answer, the truncation) of ``value``.
 
     A short gold decimal such as ``0.5`` or ``0.25`` is most likely exact, so the gold decimal must have three
-    significant digits, or four to be a truncation. Two suffice if the answer is a fraction whose denominator has one
-    digit (``0.33`` can only mean 1/3). If the exact value is itself a short decimal, the gold answer would have been
-    that decimal, so gold and answer count as different. An answer that is written as a decimal must have more digits
-    than the gold decimal.
+    significant digits, or four if it is a truncation. Two digits suffice if the answer is a fraction whose denominator
+    has one digit (``0.33`` can only mean 1/3). If the exact value is itself a short decimal, the gold answer would have
+    been that decimal, so gold and answer count as different. An answer that is written as a decimal must have more
+    digits than the gold decimal.
 
     Args:
         gold: The gold number, written as a decimal.

@@ -189,7 +189,7 @@ def _digits(node: Node) -> str | None:
 
 
 def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
-    """Compare ratios of three or more terms, such as ``1:2:3``; return ``None`` if not both nodes are such ratios.
+    """Compare two ratios of equally many terms, three or more (``1:2:3``); return ``None`` for other nodes.
 
     Args:
         gold: The gold value.

@@ -40,9 +40,9 @@ SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: SameAll) -> bool | None:
     """Compare two equations or inequalities.
 
-    They are equal if their differences of left and right side are equal up to a constant factor. Chains are compared
-    side by side. An answer that solves the gold equation for a variable (``y = 2 - x`` for ``x + y = 2``) also equals
-    it, if the gold equation is linear in that variable.
+    They are equal if their differences of left and right side are equal up to a constant factor. Chains (``a < b < c``)
+    are equal if all their operators and sides are equal. An answer that solves the gold equation for a variable
+    (``y = 2 - x`` for ``x + y = 2``) also equals it, if the gold equation is linear in that variable.
 
     Args:
         gold: The gold equation or inequality.
@@ -85,7 +85,7 @@ def _solved_for(gold: Relation, name: str, value: Node) -> bool:
 
 
 def linear_steps(node: Node, name: str) -> list[Node] | None:
-    """Return an expression three times, for 0, 1 and 2 in place of a variable; ``None`` if it is not linear in it."""
+    """Return an expression with 0, 1 and 2 in place of a variable; ``None`` if it is not linear in the variable."""
     at = [replace_symbols(node, {name: Num(Fraction(point))}) for point in range(3)]
     bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
     return at if same_expression(bend, ZERO, Rules()) is True else None
@@ -321,7 +321,7 @@ def _inner_end(one: tuple[Node, bool], other: tuple[Node, bool], outermost: Node
 
 
 def complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """Return the reals outside of a union of intervals; ``None`` if the order of its ends is unknown."""
+    """Return the reals outside of a union of intervals; ``None`` if the order of the intervals is unknown."""
     return intersection(*map(_outside, pieces))
 
 

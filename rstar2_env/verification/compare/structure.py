@@ -129,7 +129,7 @@ def _split_words(node: Node) -> list[Node]:
 
 
 def _item_of(part: Node) -> Item:
-    """Return one item of an answer; a list of labelled items becomes a tuple."""
+    """Convert a part of an answer to an item; a list of labelled items becomes a tuple."""
     part = without_condition(part)
     if isinstance(part, Relation):
         return _from_relation(part)

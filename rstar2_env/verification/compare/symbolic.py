@@ -2,7 +2,7 @@
 
 SymPy objects are built node by node from parsed trees; no text reaches SymPy's parsers, which evaluate code. Equality
 is exact: the difference simplifies to zero. math-verify is not used for verdicts since it rounds (``10^{-30}`` equals
-``10^{-31}`` there); it runs only in benchmarks. Runs only in a worker, which may be killed.
+``10^{-31}`` there); it runs only in benchmarks. This module runs only in a worker, which may be killed.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def number(node: Node) -> Fraction | None:
 
 
 def _product(factors: list[tuple[_Sum, Fraction]]) -> _Sum:
-    """Return a product of powers as one term, without expanding the sums in it; a single sum is returned unchanged."""
+    """Return a product of powers as one term, without expanding sums; if only one sum is left, return that sum."""
     scale = Fraction(1)
     powers: dict[str, Fraction] = {}
     sums: dict[str, _Sum] = {}
@@ -142,8 +142,8 @@ def light(node: Node) -> Node:
 def shape(node: Node) -> Counter[str]:
     """Count the features of an expression that change if it is simplified, expanded, factored or rationalised.
 
-    These features are leaves, operations by name, terms of sums, sums inside products, powers and functions, roots in a
-    denominator, and like terms or numbers that were not collected.
+    These features are: leaves; operations by name; terms of sums; sums inside a product, power or function; roots in a
+    denominator; like terms or numbers that were not collected.
     """
     found: Counter[str] = Counter()
     _count(node, found, "", under=False)

@@ -39,7 +39,7 @@ _ASKS = re.compile(
     r"|(?:what|which|how)(?:'s|\s+(?:is|are|was))?)\b([^.?!;:,]*)",
     re.IGNORECASE,
 )
-"""Pattern of the object of a question: "the area of A" after "find"."""
+"""Pattern of a request or question word ("find"); its group is the text that follows, such as "the area of A"."""
 _DETAILS = re.compile(r"\b(?:if|when|where|such|so|given|with|for|in|that|whose|as|by|using|from|to)\b.*", re.DOTALL)
 _ADD_NOTHING = names.VERBS | names.LISTS["sets of numbers"] | {"the", "our", "my", "of"}
 """Words that add nothing to a label: "the value of x" means the same as "x"."""
@@ -144,7 +144,7 @@ def _spelled(node: Node) -> str:
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
-    """Whether a sign such as ``'`` (feet) is a unit: a gold unit has its dimension, or a known word names the unit."""
+    """Whether a sign such as ``'`` (feet) is a unit: it has the dimension of a gold unit, or a known word names it."""
     unit = read_unit(sign)
     golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):

@@ -58,8 +58,8 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 def without_tool_text(text: str) -> str:
     """Return a text without programs, tool results and comments, which are not the policy's answer.
 
-    A call or result without its closing tag extends to the end of the text if its tag starts a line or JSON follows it;
-    otherwise the text only mentions the tag, and nothing is removed. Boxes are never changed.
+    A tool call or result without its closing tag extends to the end of the text if its tag starts a line or JSON
+    follows it; otherwise the text only mentions the tag, and nothing is removed. Boxes are never changed.
     """
     if not any(mark in text for mark in _TOOL_MARKS):
         return text
@@ -177,8 +177,8 @@ def _joined(text: str, kept: list[tuple[int, int, str]]) -> str | None:
 def gold_answer(text: str) -> str:
     r"""Return the answer in a gold text: its last boxes, joined if at most two words separate them, or the text itself.
 
-    Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only gold texts are read this way; in
-    a policy's text a full stop also ends a list (see ``boxed_answer``).
+    Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). In a policy's text, boxes that a full
+    stop separates are not joined (see ``boxed_answer``).
     """
     kept = _last_spans(text, stops=False)
     if not kept:

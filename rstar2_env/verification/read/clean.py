@@ -107,7 +107,7 @@ def _once(text: str) -> str:
 
 
 def _stated(text: str) -> Fraction | None:
-    """Return a number in words, or written as an integer, a decimal or a fraction; ``None`` for other texts."""
+    """Return the value of a number in words, or of an integer, decimal or fraction; ``None`` for other texts."""
     if (found := words.number(text.strip())) is not None:
         return Fraction(found)
     written = _STATED.fullmatch(text.strip())
@@ -115,7 +115,7 @@ def _stated(text: str) -> Fraction | None:
 
 
 def _known_remark(match: re.Match[str]) -> str:
-    """Remove a remark after an answer if all of its words are known; otherwise it stays, and the answer is refused."""
+    """Remove a remark after an answer if it has only known words; otherwise keep it, so that the answer is refused."""
     said = _COMMAND.sub(" ", match[0].replace("\\text", " "))
     return "" if unknown_in_label(said, _REASONS, None) is None else match[0]
 
@@ -155,9 +155,9 @@ def _rewritten(text: str, rows: Sequence[_Rewriting]) -> str:
 
 @cache
 def _table() -> tuple[list[_Rewriting], list[_Rewriting]]:
-    """Return the rows of ``spellings.txt`` in two lists: rows for the layout, and rows for a single formula.
+    """Return the rows of ``spellings.txt`` in two lists: rows for layout such as Markdown, and rows for formulas.
 
-    A row has strings, a pattern and a replacement; it applies to a text that contains one of the strings.
+    A row has strings, a pattern and a replacement. The row applies to a text that contains one of its strings.
     """
     named: dict[str, str] = {}
     parts: tuple[list[_Rewriting], list[_Rewriting]] = [], []

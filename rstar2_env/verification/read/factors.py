@@ -168,7 +168,7 @@ class Factors(Cursor, ABC):
         """Read a product; implemented by ``parser.Reader``."""
 
     def signed(self, read: Callable[[], Node]) -> Node:
-        """Read a part with optional signs, as after an operator; ``read`` reads the part."""
+        """Read signs, if any, and then call ``read``; return the node that it reads, with the resulting sign."""
         if (sign := self.take("op", "+", "-")) is None:
             return read()
         inner = self.signed(read)
@@ -306,7 +306,7 @@ class Factors(Cursor, ABC):
         return self.power(node) if self.take("op", "^") else node  # a tower binds from the right
 
     def _command(self, name: str) -> Node:
-        """Read a fraction, a binomial or a root whose command has been consumed."""
+        """Read a fraction, a binomial coefficient or a root whose command has been consumed."""
         if name in ("frac", "binom"):
             top, bottom = self.argument(split=True), self.argument(split=True)
             return Apply("div" if name == "frac" else name, (top, bottom))

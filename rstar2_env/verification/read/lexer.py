@@ -162,7 +162,7 @@ def _rate(text: str, at: int, tokens: list[Token]) -> str | None:
 
 
 def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -> int:
-    """Append the tokens of a LaTeX command whose name ends at ``at``; return the end of the command or its group."""
+    """Append the tokens of a LaTeX command whose name ends at ``at``; return where it ends."""
     if name not in names.TEXT_COMMANDS | {"begin", "end", "mathbb"}:
         tokens.append(Token(*names.COMMANDS.get(name, ("let", f"\\{name}")), spaced))
         return at
@@ -238,7 +238,7 @@ _IN_FORMULAS = _OPENERS | names.FUNCTIONS.keys() | names.CONSTANTS.keys() | name
 
 
 def _is_unit_word(value: str, before: Token) -> bool:
-    """Whether a run of letters continues the words before it, or is a unit or a plural after a number."""
+    """Whether a run of letters is text: the next of several words, or a unit or counted noun after a number."""
     if value.lower() in ("and", "or") or value in names.FUNCTIONS:
         return False
     if before.kind == "text" and before.text.split()[-1].lower() not in _OPENERS:

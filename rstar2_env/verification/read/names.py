@@ -93,7 +93,7 @@ APPROXIMATIONS = word_set("approximately about approx roughly")
 """Words that say that the value next to them is not exact."""
 
 FILLERS = APPROXIMATIONS | word_set("共 总共 一共 計 only just exactly answer final value total number year")
-"""Words before a value; only ``APPROXIMATIONS`` change its meaning."""
+"""Words before a value; among them, only ``APPROXIMATIONS`` change the meaning of the value."""
 
 CONDITION_STARTS = word_set("for where with if when as provided given unless on over")
 """Words that begin a condition or remark after an answer."""

@@ -210,7 +210,7 @@ def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
 
 
 def _rebuilt(value: Any, change: Callable[[Node], Node | None]) -> Any:
-    """Return a field of a node with the nodes in it rebuilt."""
+    """Return a field of a node, with ``rebuild`` applied to each node in the field."""
     if isinstance(value, tuple):
         return tuple(_rebuilt(part, change) for part in value)
     return value if value is None or isinstance(value, str) else rebuild(value, change)

@@ -1,6 +1,6 @@
-"""Converts equivalent notations to one: number words, names of sets, degrees, unit letters, functions by cases.
+"""Converts equivalent notations to one: number words, names of sets, degrees, unit letters, piecewise functions.
 
-A function by cases, such as LaTeX ``cases`` and "n if n is odd, n/2 otherwise", becomes ``cases(value, condition,
+A piecewise function, such as LaTeX ``cases`` and "n if n is odd, n/2 otherwise", becomes ``cases(value, condition,
 value, condition, …)``. Each condition is a relation, several relations joined by "and" or "or", or the word ``else``.
 A layout without conditions, such as a system of equations, becomes a list.
 """
@@ -253,10 +253,10 @@ Read = Callable[[str], Node]
 
 
 def as_cases(node: Node, read: Read) -> Node | None:
-    """Convert a node to one ``cases`` node; return ``None`` if it is not a function by cases.
+    """Convert a node to one ``cases`` node; return ``None`` if it is not a piecewise function.
 
     Args:
-        node: A layout of rows, or a bare list whose items carry conditions.
+        node: A layout of rows, or a list without brackets whose items have conditions.
         read: Function that parses the text of a condition.
     """
     if not isinstance(node, BracketGroup) or node.open not in ("", "cases"):

@@ -77,7 +77,7 @@ class Reader(Factors):
         return found[0] if len(found) == 1 else BracketGroup("", joint, tuple(found))
 
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str]) -> list[Node]:
-        """Read items between separators, and add the separators that occur to ``separators``.
+        """Read a list of items, and put each separator between them into the set ``separators``.
 
         If both ``;`` and ``,`` occur, ``;`` separates groups.
         """
@@ -221,7 +221,7 @@ class Reader(Factors):
         return Words(label)
 
     def _counted(self, word: str) -> Node | None:
-        """Read the number after a word for the counted objects (Swahili "dola 18"), if at most a unit follows it."""
+        """Read a number that follows its counted noun (Swahili "dola 18"), alone or with a unit; otherwise ``None``."""
         if self.peek().kind not in ("num", "money") or " " in word:
             return None
         start, value = self.at, self.ratio()

@@ -57,7 +57,7 @@ def readings(text: str) -> tuple[Node, ...]:
 
     Raises:
         ReadError: No reading is possible, or a fraction has a leading zero (``03/04`` is a date); the message describes
-            the failure of the first reading.
+            the failure of the last reading that was tried.
     """
     cleaned = _REPEATING.sub(_repeating, clean(text))
     trees: dict[str, Node] = {}
@@ -137,7 +137,7 @@ def _power_of_ten(match: re.Match[str]) -> str:
 
 
 def _spellings(text: str) -> list[str]:
-    """Return unambiguous spellings of a text, and then the text itself if its own notation is a possible reading."""
+    """Return the texts to parse in place of a text, the most likely first; usually the last one is the text itself."""
     found = []
     if (power := _SCIENTIFIC.sub(_power_of_ten, text)) != text:
         found.append(power)

@@ -103,7 +103,7 @@ def _in_sentence(sentence: str) -> str | None:
 
 
 def _is_denied(text: str) -> bool:
-    """Whether the last sentence of a text has a negation before or after its last number."""
+    """Whether the last number in the last sentence of a text has a negation before or after it."""
     sentences = [part for part in _SENTENCE_END.split(text) if part.strip()]
     numbers = list(_NUMBER.finditer(sentences[-1])) if sentences else []
     start = numbers[-2].end() if len(numbers) > 1 else 0

@@ -59,7 +59,7 @@ def of_percent(question: str | None) -> frozenset[str]:
 
 
 def direction(word: str) -> int:
-    """Return 1 for a verb or noun of a rise, -1 for one of a fall, and 0 for any other word."""
+    """Return 1 for a verb or noun that means a rise, -1 for one that means a fall, and 0 for any other word."""
     return (word in LISTS["rising"]) - (word in LISTS["falling"])
 
 
@@ -70,7 +70,7 @@ def change_said(label: str) -> tuple[str, int] | None:
 
 
 def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
-    """Return whether the words next to a number only name what is counted, without changing the value of the number.
+    """Return whether the words next to a number only name the counted objects, so that they do not change its value.
 
     Args:
         text: The words.

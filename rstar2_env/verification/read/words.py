@@ -57,7 +57,8 @@ _COMPOUNDS = (
     (re.compile(rf"\b(soixante|octante)[- ](?:et[- ])?({_TEENS.replace(' ', '|')})\b"), r"\1\2"),
     (re.compile(r"(hundert|tausend)(?:und\b)?"), r" \1 "),
 )
-"""Patterns and replacements that turn French numbers from 70 to 99, and German ones above 99, into ``_NAMED`` keys."""
+"""Patterns and replacements that turn French numbers from 70 to 99, and German ones above 99, into words that are keys
+of ``_NAMED``."""
 SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
@@ -191,7 +192,7 @@ _FRAME = re.compile(
 
 
 def without_frame(text: str) -> str:
-    """Remove the subject and verb from a sentence that states an answer, such as "It is"; other texts unchanged."""
+    """Remove a subject and verb, such as "It is", before an answer; return other texts unchanged."""
     return _FRAME.sub("", text, count=1) if _FRAME.match(text) else text
 
 
@@ -313,7 +314,7 @@ def canonical(text: str) -> str:
 
 
 def decision(text: str) -> str | None:
-    """Return the decision ("yes", "no", "true", "false") with which a text begins, or ``None``.
+    """Return the decision ("yes", "no", "true", "false") with which a text begins; ``None`` for other texts.
 
     After the decision, the text must end, repeat the decision or give a reason: "Yes, because 7 is prime".
     """

@@ -108,18 +108,18 @@ def check_argument(value: arb) -> arb:
 
 
 def _exponent(exact: arb) -> int:
-    """Return an exponent e such that an exact number is at most 2**e; a very small number for zero."""
+    """Return an exponent e such that an exact number is at most 2**e; ``_TINY`` for zero."""
     digits, exponent = exact.man_exp()
     return int(exponent) + abs(int(digits)).bit_length() if digits else _TINY
 
 
 def width_exponent(value: arb) -> int:
-    """Return an exponent e such that the ball is at most 2**e wide; a very small number for a point."""
+    """Return an exponent e such that the ball is at most 2**e wide; ``_TINY`` for a point."""
     return _exponent(value.rad()) + 1
 
 
 def size_exponent(value: arb) -> int:
-    """Return an exponent e such that no absolute value in the ball exceeds 2**e; a very small number for zero."""
+    """Return an exponent e such that no absolute value in the ball exceeds 2**e; ``_TINY`` for zero."""
     return _exponent(value.abs_upper())
 
 
@@ -231,7 +231,7 @@ def _function(
     """Return a function of one real value.
 
     Args:
-        method: Computes the function of a ball.
+        method: Computes the function for a ball.
         exact: The only rational argument at which the function is rational, and its value there.
         domain: Returns whether an argument is in the domain of the function.
         grows: Whether the cost grows with the argument; if so, large arguments are refused.
@@ -298,7 +298,7 @@ def combined(operation: Callable[[Any, Any], Any], left: Value, right: Value) ->
 
 
 def exact_root(number: int, index: int) -> int | None:
-    """Return the root of a non-negative integer if it is an integer; else ``None``."""
+    """Return the root of a non-negative integer; ``None`` if the root is not an integer, or hard to compute."""
     if number < 2:
         return number
     if index != 2 and number.bit_length() > 2_000:

@@ -40,7 +40,7 @@ MAX_STEPS = 60_000
 """Maximum number of nodes that one evaluation visits, counting each term of a sum."""
 
 MAX_FACTORIAL = 5_000
-"""Largest argument of a factorial or binomial."""
+"""Largest argument of a factorial or binomial coefficient."""
 
 _ANY_SIZE = 10**400
 """Largest absolute value of an argument of ``gcd``, ``lcm`` and ``mod``. The digits of a number with a base
@@ -283,7 +283,7 @@ def _by_cases(calc: Evaluator, args: tuple[Node, ...]) -> Value:
 
 
 def _holds(calc: Evaluator, condition: Node) -> bool:
-    """Whether the condition of one case of a function by cases holds at the evaluator's point."""
+    """Whether the condition of one case of a piecewise function holds at the evaluator's point."""
     match condition:
         case Const(name="else"):
             return True

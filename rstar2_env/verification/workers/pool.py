@@ -2,8 +2,8 @@
 
 Workers start when there is work for them, at most one for each processor, and end with the user's program. Each worker
 has its own thread, which starts it, sends it requests and replaces it; callers in any thread or event loop only wait
-for a future. A request that takes longer than ``QUICK_S`` moves to a second queue, and a request that was slow
-before starts there. The second queue has its own workers, half as many as the first. So a hostile text delays other
+for a future. A request that takes longer than ``QUICK_S`` moves to a second queue; if the same request comes again, it
+starts in that queue. The second queue has its own workers, half as many as the first. So a hostile text delays other
 texts by at most ``QUICK_S``.
 
 A forked child starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
@@ -106,7 +106,7 @@ class WorkerPool:
         return job.future
 
     def _enter(self, lane: _Lane, job: _Job) -> None:
-        """Queue a job in a lane; start another thread if all are busy and there are fewer than ``lane.size``."""
+        """Queue a job in a lane; start another thread if none is idle and the lane has fewer than ``lane.size``."""
         with self._lock:
             if self._closed:
                 job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))

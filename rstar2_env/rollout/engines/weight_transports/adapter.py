@@ -115,7 +115,7 @@ class AdapterTransport(Transport):
             self._loaded = [*(old for old in self._loaded if old in used and old != name), name]
 
     async def restore(self, server: Server) -> None:
-        """Make a server that has come back load the newest adapter."""
+        """After a server has come back, order it to load the newest adapter."""
         newest = self._kept.newest()
         if newest is None:
             return

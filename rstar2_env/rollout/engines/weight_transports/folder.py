@@ -47,7 +47,7 @@ class FolderTransport(Transport):
         self._newest: Path | None = None
 
     async def check(self, base: str) -> None:
-        """Check, if the setting ``relay`` names a folder, that the server can copy weights into it on its machine.
+        """If the setting ``relay`` names a folder, check that the server can copy weights into that folder.
 
         Raises:
             ConfigurationError: The server cannot copy into the folder, or was started without the worker extension.
@@ -103,7 +103,7 @@ class FolderTransport(Transport):
                 servers.up()
 
     async def restore(self, server: Server) -> None:
-        """Make a server that has come back read the newest weights."""
+        """After a server has come back, order it to read the newest weights."""
         if self._kept is not None:
             await self._kept.reload(server)
 
@@ -118,7 +118,7 @@ class FolderTransport(Transport):
         super().close()
 
     def _copy(self, newest: Path, servers: EngineServers) -> None:
-        """Make one server of each machine copy the newest weights; if it is lost, ask another one of the machine."""
+        """Make one server of each machine copy the newest weights; if it is lost, ask another server there."""
         self._copies = {}
         if self._setting.relay is None:
             return

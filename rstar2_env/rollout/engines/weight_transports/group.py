@@ -106,7 +106,7 @@ class GroupTransport(Transport):
             self._sent, self._cut = version, False
 
     async def restore(self, server: Server) -> None:
-        """Make a server that has come back read the newest weights from the folder."""
+        """After a server has come back, order it to read the newest weights from the folder."""
         version = self._setting.version()
         found = await self._setting.http.ask("GET", server.base, "/weight_info", retries=0)
         label = found.get("weight_version") if isinstance(found, Mapping) else None
@@ -160,7 +160,10 @@ class GroupTransport(Transport):
             raise ServiceError(f"A server was lost while it received weights: {', '.join(missing)}.", cause="lost")
 
     def _join(self, members: list[Server], servers: EngineServers) -> None:
-        """Create a process group of ``members`` unless it exists; first end updates that a failed sync left open."""
+        """Create a process group of ``members`` unless it exists.
+
+        Before that, end the weight updates that a failed sync left open on the servers.
+        """
         named = [(server.base, server.losses) for server in members]
         if self._group is not None and named == self._members:
             return

@@ -19,8 +19,9 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.rollout.engines.weight_transports.gloo import check
 
 LEAST_VLLM = "0.31"
-"""Oldest version of vLLM that this transport supports. vLLM 0.27 expects the settings for packing tensors in a request
-other than ``/init_weight_transfer_engine``, and 0.22 does not count versions of weights."""
+"""Oldest version of vLLM that this transport supports. Older versions have another interface: 0.27 expects the settings
+for packing tensors in a request other than ``/init_weight_transfer_engine``, and 0.22 does not count versions of
+weights."""
 
 
 def _trainer_init() -> Any:
@@ -63,7 +64,10 @@ class NcclGroup:
         self._own = _trainer_init()({"master_address": address, "master_port": port, "world_size": size})
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
-        """Copy a tensor to all members; raise if a request in ``receiving`` fails, which NCCL would not detect."""
+        """Copy a tensor to all members.
+
+        If a request to the servers (``receiving``) fails, raise its error, since NCCL would not detect the failure.
+        """
         stream = torch.cuda.current_stream()
         self._own.broadcast(tensor, src=0, stream=stream)
         sent = torch.cuda.Event()

@@ -72,7 +72,7 @@ class EngineServers:
         return [server for link in self._links for server in link.fleet.servers]
 
     def up(self) -> list[Server]:
-        """Return the servers that may get requests; if there are none, wait for a server of the first engine.
+        """Return the servers that may get requests; if there are none, wait until the first engine has one.
 
         Raises:
             ServiceError: No server was available for ``reconnect_timeout_s``.
@@ -86,7 +86,7 @@ class EngineServers:
     def alive(self) -> list[Server]:
         """Return the servers that answer, even if they still wait for weights.
 
-        If none answers, wait for a server of the first engine.
+        If none answers, wait until a server of the first engine does.
 
         Raises:
             ServiceError: No server of the first engine answered for ``reconnect_timeout_s``.
@@ -109,7 +109,7 @@ class EngineServers:
         Args:
             servers: Servers that receive the request.
             path: Path of the URL, with a leading slash.
-            body: Body of the requests, or a function of the server that returns it.
+            body: Body of the requests, or a function that returns the body for a server.
             timeout_s: Seconds that a server may take; ``None`` means the client's timeout.
             retries: Further attempts; ``None`` means the client's number.
 

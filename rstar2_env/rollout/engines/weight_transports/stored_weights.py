@@ -80,7 +80,9 @@ class StoredWeights:
         return None
 
     async def reload(self, server: Server) -> None:
-        """Make a server that has come back read the newest weights; called in the event loop of the servers' client.
+        """After a server has come back, order it to read the newest weights.
+
+        Called in the event loop of the servers' client.
 
         Raises:
             ServiceError: The weights are not available, or the server did not read them.
