@@ -138,10 +138,10 @@ class VerifiersEnv(ForeignEnv):
 
 
 class _Session:
-    """verifiers' environment in its own event loop, and the endpoint that acts as its model.
+    """An environment of the package ``verifiers``, with its own event loop and an endpoint that acts as the model.
 
     Args:
-        written: Fields of the environment's configuration.
+        written: Configuration of that environment.
         max_turns: Maximum number of turns of the policy.
     """
 

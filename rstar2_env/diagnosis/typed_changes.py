@@ -92,7 +92,10 @@ def _recorded(run: RunRecord, name: str) -> Any:
 
 
 def _of_part(run: RunRecord, kind: str, *rest: str) -> Any:
-    """Return an option of a part (``loss.ppo_clip.high``), the names of all parts of a kind (``loss``), or ``None``."""
+    """Return an option of a part (``loss.ppo_clip.high``), or the names of all parts of a kind (``loss``).
+
+    The result is ``None`` if the run recorded no such option or part.
+    """
     recorded = run.option(f"parts.{kind}", [])
     parts = [part for part in (recorded if isinstance(recorded, list) else [recorded]) if isinstance(part, Mapping)]
     match rest:

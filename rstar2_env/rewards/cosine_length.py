@@ -39,7 +39,7 @@ class CosineLength:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The need ``tokens`` if the length is counted in policy tokens; otherwise none."""
+        """The needed inputs: ``tokens`` if the length is counted in policy tokens; otherwise none."""
         return frozenset({"tokens"}) if self._counts_tokens else frozenset()
 
     @property

@@ -2,8 +2,8 @@
 
 An episode without an answer earns -0.5, an answer that the judge rejects 0, and an accepted answer 1 - ``per_token`` *
 min(|length of the answer - length of the gold answer|, ``most``), as in the authors' code. The length term penalizes an
-answer that lists several candidates or argues. Not covered: verifiers of environments; there,
-``rstar2_env.verification.model_verifier`` asks a model if rules cannot decide.
+answer that lists several candidates or argues. Not covered: the verifier of an environment, which
+may ask a model if rules cannot decide (``rstar2_env.verification.model_verifier``).
 """
 
 from __future__ import annotations

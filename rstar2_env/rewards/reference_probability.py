@@ -36,9 +36,10 @@ class ReferenceProbability(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "problem", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the increase of the probability, or, without ``debias``, the probability; from 0 to 1.
+        """Return a number from 0 to 1: the increase of the gold answer's probability due to the reasoning.
 
-        An episode without the text ``lead`` in its last turn earns 0.
+        Without ``debias``, return the probability after the reasoning. An episode without the text ``lead`` in its
+        last turn earns 0.
         """
         gold = problem_of(ctx, "reference_probability").answer
         assert ctx.lm is not None  # guaranteed by ``needs``

@@ -123,7 +123,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the factor by which the components ``return`` scale the environment's return: their sum divided by it.
+        """Return the sum of the components ``return``, divided by the environment's return.
 
         If the environment's return is 0, return the sum of the components' weights instead.
         """

@@ -38,7 +38,7 @@ class ToolHierarchy(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The need ``problem`` if ``score`` is ``"f1"``; otherwise none."""
+        """The needed inputs: ``problem`` if ``score`` is ``"f1"``; otherwise none."""
         return frozenset() if self.score == "exact" else frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

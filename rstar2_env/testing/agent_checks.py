@@ -96,7 +96,7 @@ class AgentHarness(MadeEnvs):
 
 
 def protocol(harness: AgentHarness) -> None:
-    """Check the agent's methods ``reset`` and ``act``, the arguments of both, the docstring, and ``needs_problem``."""
+    """Check the arguments of the agent's ``reset`` and ``act``, its class's docstring, and ``needs_problem``."""
     agent = harness.make()
     problem = getattr(agent, "needs_problem", False)
     require(isinstance(problem, bool), f"needs_problem must be True or absent, not {problem!r}")

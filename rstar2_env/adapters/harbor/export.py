@@ -85,7 +85,8 @@ def files(what: Exported) -> dict[str, str]:
     """Return the text of each file of all tasks, by its path; each task has a folder of its own.
 
     Raises:
-        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
+        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing although the source of
+            problems is unlimited.
     """
     docs = single_turn_docs(what, "Harbor")
     made: dict[str, str] = {}
@@ -114,7 +115,7 @@ def files(what: Exported) -> dict[str, str]:
 
 
 def grade_answer(problem: str | Path, answer: str | Path, rewards: str | Path) -> None:
-    """Grade a reply, and write its rewards as JSON; write none if the grader was not available.
+    """Grade a reply, and write its rewards as JSON; if the grader was not available, do not write the file.
 
     Args:
         problem: File of the problem, ``tests/problem.json``.

@@ -42,7 +42,7 @@ def _counts(step: StepData) -> tuple[int, int, int]:
 
 
 def _share(step: StepData) -> float | None:
-    """Return the share of ``_compared`` groups whose episodes are identical; ``None`` if these groups are few."""
+    """Return the share of the ``_compared`` groups whose episodes are identical; ``None`` if too few are compared."""
     same, compared, every = step.once("groups/compared", _counts)
     return same / compared if compared and compared >= _PART * every else None
 

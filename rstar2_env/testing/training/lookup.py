@@ -128,7 +128,7 @@ def given_to(slot: str, part: PartSpec | object, values: Mapping[str, Any]) -> d
 
 
 def _found(registry: Registry[Callable[..., Any]], part: PartSpec | object) -> tuple[str, Any, dict[str, Any]]:
-    """Return the name of a part, its class, function or object, and the options in its name."""
+    """Return a part's name, the part itself (a class, function or object), and the options that its spec sets."""
     if isinstance(part, (str, Part, Mapping, list, tuple)):
         read = read_part(part, registry.kind)
         return read.name, read.made_by or registry.get(read.name), dict(read.options)

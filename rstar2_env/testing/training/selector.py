@@ -138,7 +138,7 @@ def reasons(harness: SelectorHarness) -> None:
 
 
 def weighed(harness: SelectorHarness) -> None:
-    """Check that ``weighed``, if defined, returns finite numbers for episode positions, and changes no episode."""
+    """Check that ``weighed``, if defined, returns a dict of finite numbers by position, and changes no episode."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "weighed"):
