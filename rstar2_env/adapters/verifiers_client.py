@@ -86,7 +86,7 @@ class VerifiersEnv(ForeignEnv):
         return self._open().task(number)
 
     def begin(self, number: int) -> Opening:
-        """Start the episode of a task in verifiers; its first request to the model becomes the first observation."""
+        """Start the episode of a task in verifiers; verifiers' first request to the model is the first observation."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
             raise ServiceError(f"The package `verifiers` did not start an episode: {_what_failed(event)}", cause="lost")
@@ -194,7 +194,7 @@ class _Session:
         return self._tasks[number % len(self._tasks)]
 
     def start(self, number: int, timeout_s: float) -> Any:
-        """Start the episode of a problem number; return its first event, of one of the kinds that ``answer`` lists."""
+        """Start the episode of a problem number; return its first event (see the method ``answer``)."""
         task = self.task(number)
         self._on_loop(self._begin(task))
         return self._event(timeout_s)

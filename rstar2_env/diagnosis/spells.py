@@ -106,7 +106,7 @@ def rolling(points: Sequence[FigurePoint], window: int) -> list[FigurePoint]:
 def lasting(
     points: Sequence[FigurePoint], bound: float, low: float, least: int = LEAST, window: int = 5
 ) -> Spell | None:
-    """Return the latest spell of a share above ``bound``, or of its trimmed mean above ``low``.
+    """Return the latest spell in which a share is above ``bound``, or its trimmed mean is above ``low``.
 
     The trimmed mean of ``window`` points leaves out the highest value. It has less noise than single steps, so its
     bound can be lower, and a single step with a high share does not exceed it.
@@ -202,7 +202,8 @@ def frequent(
         run: The record of a run.
         name: Name of the share, unique among the checks (``StepData.once``).
         chosen: Function that returns whether the condition holds for an episode.
-        bounds: Bounds of the share of a step and of its trimmed mean (``lasting``), and of the share of a task.
+        bounds: Three bounds: of the share of a step, of the trimmed mean of this share (``lasting``), and of the share
+            of a task.
         of: Function that returns whether an episode is included; by default, whether it is ``available``.
         otherwise: Name of a metric that is used as the share of each step if the run has no episodes.
     """

@@ -2,9 +2,9 @@ r"""The dialect ``fenced``: programs in code fences, as base models write them (
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
 result is returned in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. A Python fence
-that cannot be run has the status ``malformed``. If a turn has neither a Python fence nor an answer, an ``output`` fence
-or an untagged fence at its end is ``malformed`` too: a model that forgot the tag sees a message instead of losing
-the episode. Not covered: tools whose argument is not a program.
+that cannot be run has the status ``malformed``. If a turn has neither a Python fence nor an answer, but ends with an
+``output`` fence or an untagged fence, this fence is ``malformed`` too: a model that forgot the tag sees a message
+instead of losing the episode. Not covered: tools whose argument is not a program.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Router(CheckedOptions):
         return any(component.takes_problem for component in self._made.values())
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
-        """Return the score from the component that is responsible for the episode's source.
+        """Score an episode with the component of its source.
 
         Raises:
             ConfigurationError: The source has no component.

@@ -22,8 +22,8 @@ TURN_SCORES = "turn_scores"
 """Key in ``Episode.measured`` for a list with one number per turn: the sum of the turn's scores over the components
 that score each turn (``OnTurns``)."""
 TURN_RETURNS = "turn_returns"
-"""Key in ``Episode.measured`` for the environment's reward of each turn, scaled by the weight of the component
-``return``."""
+"""Key in ``Episode.measured`` for a list with the environment's reward of each turn, multiplied by the factor that the
+component ``return`` applies."""
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):

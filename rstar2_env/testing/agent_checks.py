@@ -214,7 +214,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """Check that an agent in the middle of an episode can be pickled, or at least the function that makes agents."""
+    """Check that an agent can be pickled in the middle of an episode; if not, that the function that makes it can."""
     env = harness.env()
     seed = harness.seeds[0]
     try:

@@ -45,7 +45,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 def _error(run: RunRecord) -> float:
-    """Return an upper bound of the standard error with which two pass rates differ.
+    """Return an upper bound of the standard error of the difference between two pass rates.
 
     Each pass rate is a mean over 3 steps. The result is 0 if the run did not record the number of episodes.
     """

@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.spells import Spell, each_step, lasting, least_of, sha
 _SHARE, _MORE = 0.4, 0.2
 _LOOPS, _MANY = 0.5, 0.2
 """An episode counts as a loop if its repetition (``EpisodeDigest.repetition``) is above ``_LOOPS``. Loops are reported
-if they are more than the share ``_MANY`` of a step's episodes. The checks in ``budgets`` use the same share for cut
-episodes, which do as much harm as loops."""
+if their share of the episodes stays above ``_MANY``. The checks in ``budgets`` use the same share for cut episodes,
+which do as much harm as loops."""
 
 
 def _repeated(step: StepData) -> float | None:

@@ -148,7 +148,7 @@ def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
 
 
 def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
-    """Return whether, in enough groups, the rewards pay for a format, but not for a right answer in this format.
+    """Return whether, in enough groups, a format raises the reward, but a right answer in this format does not.
 
     Args:
         groups: The mean differences of reward in each group, for one format.

@@ -10,8 +10,8 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _LEAST, _MOST = 3, 64
-"""The checks examine a window of the latest steps, at least ``_LEAST`` of them. A window of more than ``_WINDOW`` steps
-has at most ``_MOST`` groups."""
+"""Repeated problems are sought in windows of the latest steps. A window has at least ``_LEAST`` steps; with more than
+``_WINDOW`` steps, it has at most ``_MOST`` groups."""
 _WINDOW = 10
 _PART, _TIMES, _BY_CHANCE = 4, 3, 1e-6
 """Problems repeat too often if two conditions hold. First, there are at least ``_TIMES`` times as many groups as

@@ -29,8 +29,8 @@ _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
 smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
 _BLOCKS, _PART = 4, 0.1
-"""Number of parts into which the examined steps are divided, and the smallest share of the whole growth by which each
-part's mean must exceed the mean of the part before it: a cache that is filled once grows in one or two parts only."""
+"""The examined steps are divided into ``_BLOCKS`` parts. From each part's mean to the next, at least the share
+``_PART`` of the whole growth must occur: a cache that is filled once grows in one or two parts only."""
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:

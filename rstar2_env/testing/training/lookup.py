@@ -122,7 +122,7 @@ def maker(
 
 
 def given_to(slot: str, part: PartSpec | object, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the items of ``values`` that the part accepts; they are arguments that a trainer offers to a new part."""
+    """Return the items of ``values`` (arguments that a trainer offers when it makes a part) that the part accepts."""
     _, found, _ = _found(slots.FIELDS[slot], part)
     return dict(slots.given_to(found, values))
 

@@ -219,7 +219,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """Check that ``figures``, if defined, returns a sum and a count over the term's tokens per metric, no gradient."""
+    """Check that ``figures``, if defined, gives each metric as a sum and a count over the term's tokens, detached."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return

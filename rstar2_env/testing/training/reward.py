@@ -143,7 +143,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """Check that a component with ``observe`` has a JSON state, and that a copy with this state scores the same."""
+    """Check that a component with ``observe`` has a JSON state, and that a copy with this state gives equal scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return

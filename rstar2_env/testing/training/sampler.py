@@ -115,7 +115,7 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
 
 
 def outcomes(harness: SamplerHarness) -> None:
-    """Check that ``observe`` accepts late outcomes, those of several draws or unavailable groups, and an empty list."""
+    """Check that ``observe`` accepts late outcomes, outcomes of several draws, unavailable groups and an empty list."""
     for problems in harness.sources:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))
