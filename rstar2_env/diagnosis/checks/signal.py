@@ -53,8 +53,8 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 def _rejected(step: StepData) -> tuple[int, int, int] | None:
     """Return three counts for a step: all groups, groups with unequal rewards, and rejected groups.
 
-    A group is rejected if its rewards are unequal, but none of its episodes was kept. The result is ``None`` if there
-    are no groups.
+    A group is rejected if its rewards are unequal, but none of its episodes was kept. The result is ``None`` if the
+    step has no groups.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]
