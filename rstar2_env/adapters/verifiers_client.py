@@ -82,7 +82,7 @@ class VerifiersEnv(ForeignEnv):
         self._open().task(0)
 
     def task(self, number: int) -> Any:
-        """Return the task of the taskset that is played as the given problem number."""
+        """Return the taskset's task for a problem number."""
         return self._open().task(number)
 
     def begin(self, number: int) -> Opening:

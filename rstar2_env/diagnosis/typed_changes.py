@@ -83,7 +83,7 @@ def _equal(name: str, text: str, run: RunRecord) -> bool:
 
 
 def _recorded(run: RunRecord, name: str) -> Any:
-    """Return an option's value in a run: from the options of the run, its environment or its parts; or ``None``."""
+    """Return an option's value in a run, from the options of the run, its environment or its parts, or ``None``."""
     if name.startswith("env."):
         value = run.option(name)
         return run.option(f"rollout.env_options.{name.removeprefix('env.')}") if value is None else value

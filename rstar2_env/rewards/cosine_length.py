@@ -56,7 +56,7 @@ class CosineLength:
         object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the score; a recipe uses it instead of the component ``return``."""
+        """Return the score; recipes use this component instead of ``return``."""
         texts = [message.content for message in episode.messages if message.role == "assistant"]
         if self._counts_tokens:
             length = episode.policy_tokens

@@ -52,7 +52,7 @@ class ModelVerifierReward:
         object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return a score up to 1; a recipe uses it instead of the component ``return``."""
+        """Return a score up to 1; recipes use this component instead of ``return``."""
         assert ctx.judge is not None  # guaranteed by ``needs``
         problem = problem_of(ctx, "model_verifier")
         if not (episode.answer or "").strip():

@@ -20,8 +20,8 @@ PLACES: Mapping[Place, frozenset[Need]] = {
     "models": ALL,
     "training": ALL,
 }
-"""The needs (inputs of reward components) that each place can meet. Some of them can be met only with a judge, a source
-of problems, or an engine that computes log-probabilities."""
+"""For each place where components score, the needs (inputs of components) that it can meet. Some of them require a
+judge, a source of problems, or an engine that computes log-probabilities."""
 
 OWN_JUDGE = (
     "name a judge in the option `judge` of the component, such as "

@@ -1,6 +1,6 @@
 """``reference_probability``: rewards reasoning that raises the gold answer's probability (RLPR, arXiv 2506.18254).
 
-    r = max(0, PR(gold after the policy's own reasoning) - PR(gold right after the prompt))
+    r = max(0, PR(gold after the policy's own reasoning) - PR(gold directly after the prompt))
 
 PR is the mean of the probabilities of the gold answer's tokens, not their product, which a single token could dominate.
 The gold answer replaces the answer in the policy's last turn; an episode without an answer earns 0. The second term is

@@ -42,7 +42,7 @@ class ToolHierarchy(CheckedOptions):
         return frozenset() if self.score == "exact" else frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the reward; a recipe uses it instead of the component ``return``."""
+        """Return the reward; recipes use this component instead of ``return``."""
         if episode.answer_tags != 1 or ToolStatus.MALFORMED in episode.statuses:
             return self.broken
         if self.score == "exact":

@@ -82,7 +82,7 @@ Harbor runs the tests in the container of the agent. {solved} of the tasks have 
 
 
 def files(what: Exported) -> dict[str, str]:
-    """Return the text of each file of all tasks, by its path; each task has a folder of its own.
+    """Return the files of all tasks, with a folder for each task: the text of each file, by its path.
 
     Raises:
         ConfigurationError: An episode continues after an answer, or ``episodes`` is missing although the source of

@@ -39,7 +39,7 @@ class SelectorHarness:
                 yield f"for the group {name!r} with keep={keep}", group_of(rewards), keep
 
     def choose(self, group: Sequence[Episode], keep: int, selector: Any = None) -> list[int]:
-        """Return the choice of a new selector, or of the given selector, for a group."""
+        """Return the positions in a group that a new selector, or the given selector, chooses."""
         chosen: list[int] = (selector or self.make())(group, keep, np.random.default_rng(_SEED))
         return chosen
 
