@@ -258,5 +258,5 @@ def _hint(schema: Mapping[str, Any]) -> Any:
 
 
 def _line(text: str) -> str:
-    """Return the text as one line, in which ``Args:`` and similar words have no colon, so that they start no section."""
+    """Return the text as one line; ``Args:`` and similar words lose their colon, so that they start no section."""
     return re.sub(r"\b(Args|Returns|Raises):", r"\1", " ".join(text.split()))
