@@ -69,7 +69,8 @@ def play(
         env_options: Options of the environment.
 
     Raises:
-        ConfigurationError: The options contradict each other, or ``episodes`` is missing for an unlimited source.
+        ConfigurationError: The options contradict each other, or ``episodes`` is missing although the source of
+            problems is unlimited.
     """
     make = partial(make_env, env, wrappers=wrappers or (), **(env_options or {}))
     made = make()

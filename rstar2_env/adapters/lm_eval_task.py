@@ -63,10 +63,11 @@ def dataset(**_):
 
 
 def files(what: Exported) -> dict[str, str]:
-    """Return the text of each file of a task, by its name.
+    """Return the files of the harness's task: the text of each file, by file name.
 
     Raises:
-        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
+        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing although the source of
+            problems is unlimited.
     """
     name = what.name
     docs = single_turn_docs(what, "lm-evaluation-harness")

@@ -2,9 +2,10 @@
 
 Covered: ``POST /reset``, ``/step``, ``/close`` and ``/aggregate_metrics`` as ``GymnasiumServer`` implements them and
 ``gymnasium_agent`` calls them. A cookie identifies the session, a turn is a response of OpenAI's Responses API, and the
-answer has Gymnasium's five values. Calls may be text in the environment's dialect, or function calls of the response.
-``NemoGymEnv`` plays such a server as an environment of this package. Not covered: servers with only ``/verify``, and
-NeMo Gym's configuration, in which a row specifies its agent, and the agent specifies this server's address.
+reply to ``/step`` has Gymnasium's five values. Calls may be text in the environment's dialect, or function calls of the
+response. ``NemoGymEnv`` plays such a server as an environment of this package. Not covered: servers with only
+``/verify``, and NeMo Gym's configuration, in which a row specifies its agent, and the agent specifies this server's
+address.
 
 The protocol cannot leave out an episode: for an ``unavailable`` episode, the server answers with status 503.
 """

@@ -37,8 +37,8 @@ class TextArenaEnv(ForeignEnv):
 
     The reward is the policy's reward at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in a
     game of one player, the share of the goal that was reached). ``info`` has ``invalid_move`` at each turn and, at the
-    end, the game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns``
-    truncates an episode: TextArena reports its own limit of turns as an outcome.
+    end, the game's ``reason`` and the ``rewards`` of all seats. After the end of the game, the episode is ``answered``.
+    Only ``max_turns`` truncates an episode: TextArena reports its own limit of turns as an outcome.
 
     Args:
         game: Id of TextArena ("GuessTheNumber-v0", "TicTacToe-v0").

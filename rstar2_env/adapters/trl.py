@@ -258,5 +258,5 @@ def _hint(schema: Mapping[str, Any]) -> Any:
 
 
 def _line(text: str) -> str:
-    """Return the text as one line, without the headers of docstring sections."""
+    """Return the text as one line; ``Args:`` and similar words lose their colon, so that they start no section."""
     return re.sub(r"\b(Args|Returns|Raises):", r"\1", " ".join(text.split()))

@@ -36,7 +36,7 @@ except ImportError as error:
 T = TypeVar("T")
 
 _STOPS: Mapping[str, str] = {"turns": "max_turns", "tokens": "max_total_tokens"}
-"""verifiers' names for stop conditions, by the end of the episode in this package; other ends keep their names."""
+"""verifiers' name of the stop condition for some values of ``Episode.end``; all other values keep their names."""
 _THREADS = 1024
 """Maximum number of concurrent ``reset`` and ``step`` calls; threads are made when needed."""
 

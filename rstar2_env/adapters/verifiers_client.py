@@ -82,11 +82,11 @@ class VerifiersEnv(ForeignEnv):
         self._open().task(0)
 
     def task(self, number: int) -> Any:
-        """Return the task of the taskset that is played as the given problem number."""
+        """Return the taskset's task for a problem number."""
         return self._open().task(number)
 
     def begin(self, number: int) -> Opening:
-        """Start the episode of a task in verifiers; its first request to the model becomes the first observation."""
+        """Start the episode of a task in verifiers; verifiers' first request to the model is the first observation."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
             raise ServiceError(f"The package `verifiers` did not start an episode: {_what_failed(event)}", cause="lost")
@@ -138,10 +138,10 @@ class VerifiersEnv(ForeignEnv):
 
 
 class _Session:
-    """verifiers' environment in its own event loop, and the endpoint that acts as its model.
+    """An environment of the package ``verifiers``, with its own event loop and an endpoint that acts as the model.
 
     Args:
-        written: Fields of the environment's configuration.
+        written: Configuration of that environment.
         max_turns: Maximum number of turns of the policy.
     """
 
@@ -194,7 +194,7 @@ class _Session:
         return self._tasks[number % len(self._tasks)]
 
     def start(self, number: int, timeout_s: float) -> Any:
-        """Start the episode of a problem number; return its first event, of one of the kinds that ``answer`` lists."""
+        """Start the episode of a problem number; return its first event (see the method ``answer``)."""
         task = self.task(number)
         self._on_loop(self._begin(task))
         return self._event(timeout_s)

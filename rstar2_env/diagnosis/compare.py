@@ -263,7 +263,7 @@ def _began(path: Path) -> dict[str, Any]:
 
 
 def _files(one: RunRecord, known: Sequence[Mapping[str, Any]]) -> list[RunDifference]:
-    """Return the files, such as the environment's, that both runs name and whose content differs."""
+    """Return a difference for each file that both runs name, such as an environment's code, if its content differs."""
     left, right = (event.get("files", {}) for event in known)
     return [
         RunDifference("file", f"content of {name}", left[name], right[name], _acts_of_file(name, one))

@@ -30,8 +30,8 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
         The findings, the checks that found nothing, and the checks for which the run lacks data.
 
     Raises:
-        ConfigurationError: The path is not a run, the run has no step up to ``step``, or a ``step`` of a pipeline is
-            given.
+        ConfigurationError: The path is not a run, the run has no step up to ``step``, or ``step`` is given for a
+            pipeline, which has no steps of its own.
         RecordFormatError: A line of a file does not have the documented form.
     """
     place = Path(path)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 TRAINERS = ("TRL", "verl")
-"""The trainers for which remedies are translated, in the order of the names in each pair of ``OPTIONS``."""
+"""The trainers for which remedies are translated. Each value of ``OPTIONS`` has their option names in this order."""
 _ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 OPTIONS: Mapping[str, tuple[str, str]] = {
     "optim.learning_rate": ("learning_rate", f"{_ACTOR}.optim.lr"),

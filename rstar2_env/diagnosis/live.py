@@ -108,7 +108,7 @@ class LiveDiagnosis:
         return self._examined() if self.record.steps and step == self.record.last else ()
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
-        """Add the metrics of a step, and all episodes that were played after the step that was added last.
+        """Add the metrics and episodes of a step, and the episodes of skipped steps since the last added step.
 
         Returns:
             The findings that appeared or ended.
@@ -137,7 +137,7 @@ class LiveDiagnosis:
         return changes
 
     def _forget(self) -> None:
-        """Drop the episodes of steps that were examined, except the latest."""
+        """Drop the episodes of examined steps, except the latest steps."""
         last = max(self._forgotten, len(self.record.steps) - _REMEMBERED)
         for step in self.record.steps[self._forgotten : last]:
             step.forget()

@@ -264,7 +264,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
     ),
     **STEP_METRICS,
 }
-"""Every metric, by the part of a run that it describes."""
+"""Every metric, grouped by the part of a run that it describes, such as the engine."""
 
 
 def metric_of(name: str) -> Metric | None:

@@ -433,4 +433,4 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         ),
     ),
 }
-"""The metrics by the part of a run that they describe."""
+"""The metrics, grouped by the part of a run that they describe, such as the engine."""

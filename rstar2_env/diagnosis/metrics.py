@@ -26,7 +26,7 @@ class Metric:
         unit: Unit of the metric; ``share`` is a number from 0 to 1.
         meaning: Description of the metric.
         healthy: Its healthy range, in agreement with the rules of the checks that read the metric; if the range differs
-            from run to run, the things that it depends on.
+            between runs, the conditions that determine it.
         checks: Names of checks that compute the same quantity from episodes; the names of checks that read the metric
             itself follow from ``RunCheck.needs`` and ``RunCheck.looks_at``.
     """

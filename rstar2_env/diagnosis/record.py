@@ -120,7 +120,7 @@ class StepData:
 
     @property
     def questions(self) -> frozenset[tuple[str, str]]:
-        """The digest of the question and the id of each problem that was played in this step."""
+        """The problems that were played in this step, each as the digest of its question and its id."""
         return self.once("questions", lambda own: frozenset((one.question, one.problem) for one in own.episodes))
 
     def groups(self) -> list[list[EpisodeDigest]]:

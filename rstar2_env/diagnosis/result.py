@@ -11,7 +11,7 @@ from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.diagnosis.base import SEVERITIES, Evidence, FindingSeverity, RunCheck
 
 _LATE = 5
-"""Largest error, in steps, of the first and the last step of a fault as a check finds them: most rules average over 3
+"""A check finds the first and the last step of a fault with at most this error, in steps: most rules average over 3
 to 5 steps."""
 
 

@@ -36,7 +36,7 @@ class Spell:
 
     @property
     def in_most(self) -> bool:
-        """Whether the metric covers the episodes of all tasks, and its mean, a share of episodes, is above one half."""
+        """Whether the metric, a share of episodes, covers all tasks and has a mean above one half in this spell."""
         return not self.task and self.mean > 0.5
 
     @property
@@ -55,8 +55,8 @@ def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: 
 
     A spell begins and ends with points at which the condition holds. In between, single points may fail it, because a
     noisy metric crosses a threshold now and then, and a fault may act at every second step. The condition must hold
-    for the mean of the spell as well, so that values just beyond a threshold and values far on its other side do not
-    form a spell.
+    for the mean of the spell as well, so that values just beyond a threshold do not form a spell with single values far
+    below or above it.
 
     Args:
         points: Steps with their values, ascending.
@@ -106,7 +106,7 @@ def rolling(points: Sequence[FigurePoint], window: int) -> list[FigurePoint]:
 def lasting(
     points: Sequence[FigurePoint], bound: float, low: float, least: int = LEAST, window: int = 5
 ) -> Spell | None:
-    """Return the latest spell of a share above ``bound``, or of its trimmed mean above ``low``.
+    """Return the latest spell in which a share is above ``bound``, or its trimmed mean is above ``low``.
 
     The trimmed mean of ``window`` points leaves out the highest value. It has less noise than single steps, so its
     bound can be lower, and a single step with a high share does not exceed it.
@@ -143,8 +143,8 @@ def start_level(points: Sequence[FigurePoint], first: int = LEAST) -> float | No
 def rank_trend(values: Sequence[float]) -> float:
     """Return the Mann-Kendall statistic of a trend: positive if later values tend to be larger.
 
-    It is the number of pairs that rise minus the number of pairs that fall, in standard deviations that this difference
-    has if the values have no trend. Stairs, ramps and noisy ramps have a large value; noise around a level has about 0.
+    It is the number of rising pairs minus the number of falling pairs, divided by the standard deviation that this
+    difference has without a trend. Stairs, ramps and noisy ramps have a large value; noise around a level has about 0.
     """
     number = len(values)
     if number < 2:
@@ -180,8 +180,8 @@ def shares(
 
 
 _TASK_EPISODES = 24
-"""Minimum number of a task's latest episodes over which the share that meets a condition is computed. It exceeds two
-groups of 8, in which a single hard problem can explain a large share."""
+"""Minimum number of a task's latest episodes over which the share that meets a condition is computed. Two groups of 8
+would be too few: in them, a single hard problem can explain a large share."""
 
 
 def frequent(
@@ -202,7 +202,8 @@ def frequent(
         run: The record of a run.
         name: Name of the share, unique among the checks (``StepData.once``).
         chosen: Function that returns whether the condition holds for an episode.
-        bounds: Bounds of the share of a step and of its trimmed mean (``lasting``), and of the share of a task.
+        bounds: Three bounds: of the share of a step, of the trimmed mean of this share (``lasting``), and of the share
+            of a task.
         of: Function that returns whether an episode is included; by default, whether it is ``available``.
         otherwise: Name of a metric that is used as the share of each step if the run has no episodes.
     """
@@ -233,8 +234,8 @@ def frequent(
 def _latest(steps: Sequence[tuple[int, int, int]]) -> list[FigurePoint]:
     """Return, for each step, the share of episodes that meet a condition, over this step and the steps before it.
 
-    The range is as short as possible, but has at least ``LEAST`` steps and ``_TASK_EPISODES`` episodes; a
-    step is left out if the steps up to it do not suffice.
+    The steps before it are as few as possible, so that the share covers at least ``LEAST`` steps and
+    ``_TASK_EPISODES`` episodes. A step is left out if the steps up to it do not suffice.
 
     Args:
         steps: For each step, its number, the number of episodes that meet the condition, and the number of episodes.

@@ -83,7 +83,7 @@ def _equal(name: str, text: str, run: RunRecord) -> bool:
 
 
 def _recorded(run: RunRecord, name: str) -> Any:
-    """Return an option's value in a run: from the options of the run, its environment or its parts; or ``None``."""
+    """Return an option's value in a run, from the options of the run, its environment or its parts, or ``None``."""
     if name.startswith("env."):
         value = run.option(name)
         return run.option(f"rollout.env_options.{name.removeprefix('env.')}") if value is None else value
@@ -92,7 +92,10 @@ def _recorded(run: RunRecord, name: str) -> Any:
 
 
 def _of_part(run: RunRecord, kind: str, *rest: str) -> Any:
-    """Return an option of a part (``loss.ppo_clip.high``), the names of all parts of a kind (``loss``), or ``None``."""
+    """Return an option of a part (``loss.ppo_clip.high``), or the names of all parts of a kind (``loss``).
+
+    The result is ``None`` if the run recorded no such option or part.
+    """
     recorded = run.option(f"parts.{kind}", [])
     parts = [part for part in (recorded if isinstance(recorded, list) else [recorded]) if isinstance(part, Mapping)]
     match rest:

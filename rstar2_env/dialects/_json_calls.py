@@ -25,8 +25,8 @@ _SPACE = re.compile(r"\s*")
 _MAX_DIGITS = 4000
 _WINDOW = 512
 _LONGEST_WORD = 16
-"""Length, in characters, of the end of the part of a turn that is decoded at once. An error there may come from a word
-that is cut off, such as ``-Infinity``."""
+"""Number of characters at the end of a decoded part of a turn. An error among them may come from a word that is cut off
+there, such as ``-Infinity``."""
 _UNTERMINATED = "Unterminated string starting at"
 _HINTS = {
     "Invalid control character at": r"a line break inside a string is written \n",

@@ -2,9 +2,9 @@ r"""The dialect ``fenced``: programs in code fences, as base models write them (
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
 result is returned in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. A Python fence
-that cannot be run has the status ``malformed``. If a turn has neither a Python fence nor an answer, an ``output`` fence
-or an untagged fence at its end is ``malformed`` too: a model that forgot the tag sees a message instead of losing
-the episode. Not covered: tools whose argument is not a program.
+that cannot be run has the status ``malformed``. If a turn has neither a Python fence nor an answer, but ends with an
+``output`` fence or an untagged fence, this fence is ``malformed`` too: a model that forgot the tag sees a message
+instead of losing the episode. Not covered: tools whose argument is not a program.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class FencedDialect:
 
         A program ends at the first line that is a bare fence at least as long as the opening fence; to print such a
         line, a program must open with a longer fence. An unclosed fence does not include the next fence. If there is
-        neither a Python fence nor an answer, an ``output`` fence or a fence without a tag at the end of the turn is
-        returned as a malformed call.
+        neither a Python fence nor an answer, a fence at the end of the turn that is an ``output`` fence or has no tag
+        is returned as a malformed call.
         """
         blocks = _blocks(turn)
         calls = [self._call(block) for block in blocks if not block.output]
@@ -125,13 +125,13 @@ class FencedDialect:
         return last_boxed_answer(map(_own_text, reversed(turns)))
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Return the number of complete boxes outside Python and output fences."""
+        """Return the number of boxed answers outside Python and output fences; an unclosed box does not count."""
         from rstar2_env.verification import extract_boxed
 
         return sum(len(extract_boxed(_own_text(turn))) for turn in turns)
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return the program in its fence.
+        """Return the call's program in a Python fence.
 
         Raises:
             ValueError: The call is for a tool other than ``tool``, or its argument ``input`` is not empty.
@@ -145,7 +145,7 @@ class FencedDialect:
         return _fenced("python", code)
 
     def format_answer(self, answer: str) -> str:
-        """Return the answer in its box."""
+        r"""Return the answer as ``\boxed{ANSWER}``."""
         return f"\\boxed{{{answer}}}"
 
     def _call(self, block: _Block) -> ToolCall:

@@ -115,7 +115,7 @@ class Rstar2Dialect:
         return f"{CALL_OPEN}{body}{CALL_CLOSE}"
 
     def format_answer(self, answer: str) -> str:
-        """Return the answer in its box and tags."""
+        r"""Return the answer as ``\boxed{ANSWER}`` inside ``<answer>`` tags."""
         return f"{ANSWER_OPEN}\\boxed{{{answer}}}{ANSWER_CLOSE}"
 
 

@@ -39,7 +39,7 @@ class CosineLength:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The need ``tokens`` if the length is counted in policy tokens; otherwise none."""
+        """The needed inputs: ``tokens`` if the length is counted in policy tokens; otherwise none."""
         return frozenset({"tokens"}) if self._counts_tokens else frozenset()
 
     @property
@@ -56,7 +56,7 @@ class CosineLength:
         object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the score; it already rewards a correct answer, so do not add the environment's own reward."""
+        """Return the score; recipes use this component instead of ``return``."""
         texts = [message.content for message in episode.messages if message.role == "assistant"]
         if self._counts_tokens:
             length = episode.policy_tokens

@@ -46,7 +46,7 @@ class Exploration(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The need ``judge`` if ``how`` is ``"creativity"``; otherwise none."""
+        """The needed inputs: ``judge`` if ``how`` is ``"creativity"``; otherwise none."""
         return frozenset() if self.how == "length" else frozenset({"judge"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:

@@ -77,7 +77,7 @@ class Laser(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The need ``tokens``, and also ``group`` if the target depends on the group's accuracy."""
+        """The needed inputs: ``tokens``, and also ``group`` if the target depends on the group's accuracy."""
         return frozenset({"tokens"}) if self.mode == "fixed" else frozenset({"tokens", "group"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

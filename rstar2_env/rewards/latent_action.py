@@ -71,13 +71,13 @@ def latent_of(text: str) -> str:
 
 
 async def log_likelihood(lm: TokenScorer, prompt_ids: Sequence[int], latent: str, line: str) -> float:
-    """Return the log-probability of a line after a latent, in nats, summed over the tokens of the line.
+    """Return the log-probability, in nats, of the expert's next line after a latent (``<act>`` or a thought).
 
     Args:
         lm: The policy.
         prompt_ids: The state s: all token ids before the policy's turn.
         latent: The latent, from ``latent_of``.
-        line: The expert's next line.
+        line: The expert's next line; the result is the sum over its tokens.
     """
     before, own = split_ids(lm.encode, f"{latent}\n", line)
     return sum(await lm.score([*prompt_ids, *before], own))

@@ -57,7 +57,7 @@ class MetricThreshold(CheckedOptions):
         object.__setattr__(self, "_metric", part.made_by or TEXT_METRICS.get(part.name))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the scores for format and metric together; do not add the environment's own reward to them."""
+        """Return the sum of the scores for format and metric; recipes use this component instead of ``return``."""
         gold = problem_of(ctx, "metric_threshold").answer
         if episode.answer_tags != 1 or episode.answer is None:
             return self.broken - 1.0

@@ -20,8 +20,8 @@ PLACES: Mapping[Place, frozenset[Need]] = {
     "models": ALL,
     "training": ALL,
 }
-"""Needs that can be met in each place; some require a judge, a source of problems, or an engine that computes
-log-probabilities."""
+"""For each place where components score, the needs (inputs of components) that it can meet. Some of them require a
+judge, a source of problems, or an engine that computes log-probabilities."""
 
 OWN_JUDGE = (
     "name a judge in the option `judge` of the component, such as "

@@ -51,7 +51,7 @@ class Overlong:
         """Return a number from -factor to 0.
 
         Raises:
-            ConfigurationError: The episode has no token ids, as in an environment's wrapper.
+            ConfigurationError: The episode has no token ids, for example because a wrapper of an environment scores it.
         """
         need_tokens(episode, "overlong")
         buffer = self.buffer or max(1, int(self.share * self.limit))

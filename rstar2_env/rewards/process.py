@@ -61,7 +61,9 @@ class Process(CheckedOptions):
         object.__setattr__(self, "_scores", part.made_by or STEP_SCORES.get(part.name))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float | OnTurns:
-        """Return the sum of all bounded scores; with ``credit="turns"``, for each turn the sum from that turn on.
+        """Return the sum of the turns' bounded scores.
+
+        With ``credit="turns"``, return one sum for each turn: over this turn and all later turns.
 
         Raises:
             ConfigurationError: The number of scores differs from the number of turns.

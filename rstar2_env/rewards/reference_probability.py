@@ -1,6 +1,6 @@
 """``reference_probability``: rewards reasoning that raises the gold answer's probability (RLPR, arXiv 2506.18254).
 
-    r = max(0, PR(gold after the policy's own reasoning) - PR(gold right after the prompt))
+    r = max(0, PR(gold after the policy's own reasoning) - PR(gold directly after the prompt))
 
 PR is the mean of the probabilities of the gold answer's tokens, not their product, which a single token could dominate.
 The gold answer replaces the answer in the policy's last turn; an episode without an answer earns 0. The second term is
@@ -36,9 +36,10 @@ class ReferenceProbability(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "problem", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the increase of the probability, or, without ``debias``, the probability; from 0 to 1.
+        """Return a number from 0 to 1: the increase of the gold answer's probability due to the reasoning.
 
-        An episode without the text ``lead`` in its last turn earns 0.
+        Without ``debias``, return the probability after the reasoning. An episode without the text ``lead`` in its
+        last turn earns 0.
         """
         gold = problem_of(ctx, "reference_probability").answer
         assert ctx.lm is not None  # guaranteed by ``needs``

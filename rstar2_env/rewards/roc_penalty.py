@@ -28,7 +28,7 @@ def penalty(episode: Episode) -> float:
 
 
 def penalties(episode: Episode) -> dict[str, float]:
-    """Return ``penalty`` and its terms ``tool_errors`` and ``format``, which selectors report (``Weighs.weighed``)."""
+    """Return an episode's ``penalty`` and the two terms of this sum, which selectors report (``Weighs.weighed``)."""
     return {
         "penalty": penalty(episode),
         "tool_errors": tool_error_penalty(episode),

@@ -61,7 +61,7 @@ class Router(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The needs of all components, and also ``problem`` if ``by`` is ``"problem"``."""
+        """The inputs that any of the components needs, and also ``problem`` if ``by`` is ``"problem"``."""
         own: frozenset[Need] = frozenset({"problem"}) if self.by == "problem" else frozenset()
         return own.union(*(component.needs for component in self._made.values()))
 
@@ -71,7 +71,7 @@ class Router(CheckedOptions):
         return any(component.takes_problem for component in self._made.values())
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
-        """Return the score of the component of the episode's source.
+        """Score an episode with the component of its source.
 
         Raises:
             ConfigurationError: The source has no component.

@@ -22,8 +22,8 @@ TURN_SCORES = "turn_scores"
 """Key in ``Episode.measured`` for a list with one number per turn: the sum of the turn's scores over the components
 that score each turn (``OnTurns``)."""
 TURN_RETURNS = "turn_returns"
-"""Key in ``Episode.measured`` for the environment's reward of each turn, scaled by the weight of the component
-``return``."""
+"""Key in ``Episode.measured`` for a list with the environment's reward of each turn, multiplied by the factor that the
+component ``return`` applies."""
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
@@ -123,7 +123,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the factor by which the components ``return`` scale the environment's return: their sum divided by it.
+        """Return the sum of the components ``return``, divided by the environment's return.
 
         If the environment's return is 0, return the sum of the components' weights instead.
         """

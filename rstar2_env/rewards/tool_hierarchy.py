@@ -38,11 +38,11 @@ class ToolHierarchy(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The need ``problem`` if ``score`` is ``"f1"``; otherwise none."""
+        """The needed inputs: ``problem`` if ``score`` is ``"f1"``; otherwise none."""
         return frozenset() if self.score == "exact" else frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the reward; it already rewards a correct answer, so do not add the environment's own reward."""
+        """Return the reward; recipes use this component instead of ``return``."""
         if episode.answer_tags != 1 or ToolStatus.MALFORMED in episode.statuses:
             return self.broken
         if self.score == "exact":

@@ -96,7 +96,7 @@ class AgentHarness(MadeEnvs):
 
 
 def protocol(harness: AgentHarness) -> None:
-    """Check the agent's methods ``reset`` and ``act``, the arguments of both, the docstring, and ``needs_problem``."""
+    """Check the arguments of the agent's ``reset`` and ``act``, its class's docstring, and ``needs_problem``."""
     agent = harness.make()
     problem = getattr(agent, "needs_problem", False)
     require(isinstance(problem, bool), f"needs_problem must be True or absent, not {problem!r}")
@@ -214,7 +214,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """Check that an agent in the middle of an episode can be pickled, or at least the function that makes agents."""
+    """Check that an agent can be pickled in the middle of an episode; if not, that the function that makes it can."""
     env = harness.env()
     seed = harness.seeds[0]
     try:

@@ -52,7 +52,7 @@ def gymnasium_check(harness: Harness) -> None:
 
 
 def returns(harness: Harness) -> None:
-    """Check that ``reset`` and ``step`` return texts within the spaces, and a complete ``info`` of JSON values."""
+    """Check that ``reset`` and ``step`` return valid observations, and a complete ``info`` of JSON values."""
     env = harness.env()
     for script in harness.scripts(env):
         for seed in harness.seeds:
@@ -92,7 +92,7 @@ def budget(harness: Harness) -> None:
 
 
 def hostile_turns(harness: Harness) -> None:
-    """Check that no text of a policy makes ``step`` raise, return texts outside the spaces, or take a long time."""
+    """Check that no text of a policy makes ``step`` raise, return an invalid observation, or take a long time."""
     env = harness.env()
     for what, turn in HOSTILE_TURNS.items():
         if turn not in env.action_space:

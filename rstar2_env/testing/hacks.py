@@ -103,8 +103,8 @@ def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
 def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, seed: int = 0) -> dict[str, HackTally]:
     """Play hacks in an environment, and count the hacks of each cause that earn a reward.
 
-    First the environment's own problems are answered with echoes of their questions. Then each hack of ``hacks`` is
-    played on a problem with the hack's gold answer.
+    First the environment's own problems are answered with formulas of their questions (``echoes``). Then each hack of
+    ``hacks`` is played on a problem with the hack's gold answer.
 
     Args:
         env: A text environment with a dialect; ``reset`` must take ``options={"problem": ...}``.

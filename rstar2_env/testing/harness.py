@@ -66,7 +66,7 @@ class Harness(MadeEnvs):
         return self.keep(self.make())
 
     def scripts(self, env: TextEnv) -> list[list[str]]:
-        """Return a list of turns for each of several episodes; each tool and each of ``actions`` has an episode."""
+        """Return a list of turns for each of several episodes, which together try every tool and all ``actions``."""
         _, info = env.reset(seed=self.seeds[0])
         calls = [typical_call(env, tool) for tool in info.get("tools", ())]
         unknown = write_call(env, "no_such_tool", {})

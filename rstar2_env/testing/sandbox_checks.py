@@ -165,7 +165,7 @@ def replay(harness: SandboxHarness) -> None:
 
 
 def many_at_once(harness: SandboxHarness) -> None:
-    """Check that outcomes are in the order of the jobs and reach the right caller, with threads and event loops."""
+    """Check that outcomes are in the order of the jobs, and that each thread and event loop gets its own outcomes."""
     sandbox = harness.sandbox
     outcomes = sandbox.run_many([Job(str(number)) for number in range(30)])
     _values("run_many", outcomes, range(30))

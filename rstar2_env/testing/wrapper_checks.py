@@ -25,7 +25,7 @@ from rstar2_env.testing.toy_env import PlainWrapper
 WrapEnv = Callable[[TextEnv], TextEnv]
 
 _CONTRACT_WITHOUT = ("gymnasium_check", "linear_time")
-"""Names of the checks of ``check_text_env`` that are skipped: wrappers cannot break them, or they take a long time."""
+"""Names of the checks of ``check_text_env`` that are skipped: a wrapper cannot make them fail, or they take long."""
 
 
 @dataclass(slots=True)

@@ -103,7 +103,7 @@ class ToolResult:
     session: str | None = None
 
     def record(self) -> dict[str, Any]:
-        """Return the call's entry in ``info``: without ``text``, and deterministic, so also without ``wall_s``."""
+        """Return the call's entry in ``info``; it omits ``text``, and ``wall_s``, which would differ in a replay."""
         record: dict[str, Any] = {
             "name": encodable(self.name),
             "status": str(self.status),

@@ -69,8 +69,9 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
     Whether a call is hit depends only on ``seed``, the episode's seed and the call's number in the episode. Therefore
     an episode can be replayed exactly, and all episodes of a group have the same faults at the same calls. A call that
     is hit has ``fault`` (``kind``, ``landed``, ``own_status``) in its record in ``info["tool_calls"]``. If the fault
-    landed, the record also has ``injected: true``, and the environment counts the call neither as a call nor as an
-    error of the policy. At the end, ``info["faults"]`` counts the landed faults by kind.
+    changed the result (``landed``), the record also has ``injected: true``, and the environment counts the call neither
+    as a call nor as an error of the policy. At the end, ``info["faults"]`` counts the faults that changed a
+    result, by kind.
 
     Args:
         env: An environment with tools.

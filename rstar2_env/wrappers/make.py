@@ -111,6 +111,6 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
 
 
 def _name_line(env: EnvSpec, error: Exception) -> None:
-    """If ``env`` is a name and ``error`` came from the environment's own code, raise an error that names the line."""
+    """If ``env`` is a name and the user's code raised ``error``, raise an error that names the line of that code."""
     if isinstance(env, str) and (place := place_of(error)):
         raise ConfigurationError(f"{env} cannot be created: {place}{type(error).__name__}: {error}") from error

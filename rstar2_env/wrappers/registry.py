@@ -76,6 +76,6 @@ def recorded(wrappers: str | Sequence[PartSpec]) -> list[str]:
 
 
 def options_of_wrapper(wrapper: Wrap) -> dict[str, Any]:
-    """Return the default of each option of a wrapper, or ``inspect.Parameter.empty`` if it does not have one."""
+    """Return the default of each option of a wrapper; ``inspect.Parameter.empty`` for an option without a default."""
     parameters = list(inspect.signature(wrapper).parameters.values())[1:]
     return {one.name: one.default for one in parameters}

@@ -25,7 +25,7 @@ _TOKENS = {
     "generation_token_ids": "completion_token_ids",
     "generation_log_probs": "logprobs",
 }
-"""NeMo Gym's names for the token fields of a model's reply, each with ATIF's name."""
+"""NeMo Gym's names for the token fields of a model's reply, each with ATIF's name for the same field."""
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal")
 _DIALECT = Rstar2Dialect()
 
@@ -80,7 +80,7 @@ class _Steps:
         self.made: list[dict[str, Any]] = []
 
     def add(self, item: Mapping[str, Any], place: str, *, copied: bool) -> None:
-        """Add an item; with ``copied``, mark it as part of the input.
+        """Add an item; with ``copied``, mark it as part of the rollout's input.
 
         Raises:
             RecordFormatError: The item has an unknown type, or a field is wrong.

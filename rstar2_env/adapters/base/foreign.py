@@ -34,7 +34,7 @@ _NOTE_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The beginning of an episode of the other framework.
+    """The beginning of an episode in another framework's environment.
 
     Attributes:
         text: The user's first message.
@@ -79,7 +79,8 @@ class TurnReply:
             text: The next observation.
             reward: Reward of the turn.
             end: The end of the episode, or ``None``.
-            info: ``correct``, ``answer``, ``role`` and ``tool_calls`` become fields of the reply; others stay ``info``.
+            info: ``correct``, ``answer``, ``role`` and ``tool_calls`` become fields of the reply; other keys stay in
+                its ``info``.
         """
         rest = dict(info)
         correct, answer = rest.pop("correct", None), rest.pop("answer", None)

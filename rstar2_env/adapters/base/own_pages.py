@@ -37,7 +37,7 @@ class OwnPages:
         receive: Callable[[], Awaitable[Any]],
         send: Callable[[Any], Awaitable[None]],
     ) -> None:
-        """Forward the request, or refuse it."""
+        """Forward the request, or refuse it if a web page of another site sent it."""
         refused = scope["type"] in ("http", "websocket") and self._refusal(HTTPConnection(scope))
         if not refused:
             await self._app(scope, receive, send)

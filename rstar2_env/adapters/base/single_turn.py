@@ -42,7 +42,8 @@ def single_turn_docs(what: Exported, target: str) -> list[dict[str, Any]]:
         target: Name of the framework, for error messages.
 
     Raises:
-        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
+        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing although the source of
+            problems is unlimited.
     """
     single = _single(what.env, what.options)
     made = make_env(what.env, wrappers=what.wrappers, **single)

@@ -82,10 +82,11 @@ Harbor runs the tests in the container of the agent. {solved} of the tasks have 
 
 
 def files(what: Exported) -> dict[str, str]:
-    """Return the text of each file of all tasks, by its path; each task has a folder of its own.
+    """Return the files of all tasks, with a folder for each task: the text of each file, by its path.
 
     Raises:
-        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing for an unlimited source.
+        ConfigurationError: An episode continues after an answer, or ``episodes`` is missing although the source of
+            problems is unlimited.
     """
     docs = single_turn_docs(what, "Harbor")
     made: dict[str, str] = {}
@@ -114,7 +115,7 @@ def files(what: Exported) -> dict[str, str]:
 
 
 def grade_answer(problem: str | Path, answer: str | Path, rewards: str | Path) -> None:
-    """Grade a reply, and write its rewards as JSON; write none if the grader was not available.
+    """Grade a reply, and write its rewards as JSON; if the grader was not available, do not write the file.
 
     Args:
         problem: File of the problem, ``tests/problem.json``.

@@ -63,7 +63,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
 
     Args:
         run: The line without ``RUN``.
-        find: Function that returns the path on this machine of a requirements file in the image, or ``None``.
+        find: Function that finds a requirements file of the image on this machine (``FindFile``).
 
     Returns:
         Names of the packages; ``None`` if the line does more than install packages.

@@ -1,7 +1,8 @@
 """Decides which ``RUN`` lines of a Dockerfile the sandbox can run at the start of an episode, without an image.
 
 Covered: shell commands, if this machine has the programs that they start. Not covered: lines that install packages
-(``packages``), lines that need the network, here-documents, lines in JSON form, and lines with options of Docker.
+(``packages``), lines that need the network, here-documents, lines in JSON form, and lines with options of ``RUN``
+(``--mount=...``).
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
         programs: Names of programs that earlier lines install.
 
     Returns:
-        ``False`` if the line is in JSON form, or has options of Docker or a here-document; otherwise ``True``.
+        ``False`` if the line is in JSON form, has a here-document, or begins with an option (``--mount=...``);
+        otherwise ``True``.
 
     Raises:
         ValueError: A quote is not closed, a command needs the network, a program is not on this machine, or the line

@@ -17,7 +17,7 @@ _MISSED = 0.3
 
 
 def _equal(step: StepData) -> float | None:
-    """Return the probability that a group's episodes are by chance all right or all wrong, at the step's pass rate.
+    """Return the probability that, at the step's pass rate, chance alone makes a group all right or all wrong.
 
     The result is ``None`` if a group has more than ``_SMALL`` graded episodes, or if every group has fewer than two. It
     is 0 if the pass rate is 0 or 1: then the reason is not chance.

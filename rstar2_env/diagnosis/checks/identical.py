@@ -12,8 +12,8 @@ _SHARE, _LEAST, _PART = 0.9, 6, 0.25
 _COLD = 0.3
 _EFFECTS = ("all_right", "all_wrong", "few_signals")
 _LONG = 30
-"""A group of identical right episodes counts only from this number of tokens on: the right answer to an easy problem
-may be a single number."""
+"""A group of identical right episodes is compared only if each has at least this number of tokens: the right answer to
+an easy problem may be a single number."""
 
 
 def is_cold(run: RunRecord) -> bool:
@@ -42,7 +42,7 @@ def _counts(step: StepData) -> tuple[int, int, int]:
 
 
 def _share(step: StepData) -> float | None:
-    """Return the share of ``_compared`` groups whose episodes are identical; ``None`` if these groups are few."""
+    """Return the share of the ``_compared`` groups whose episodes are identical; ``None`` if too few are compared."""
     same, compared, every = step.once("groups/compared", _counts)
     return same / compared if compared and compared >= _PART * every else None
 

@@ -45,9 +45,9 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 def _error(run: RunRecord) -> float:
-    """Return an upper bound of the standard error of the difference of two pass rates, each the mean of 3 steps.
+    """Return an upper bound of the standard error of the difference between two pass rates.
 
-    The result is 0 if the run did not record the number of episodes.
+    Each pass rate is a mean over 3 steps. The result is 0 if the run did not record the number of episodes.
     """
     episodes = [value for _, value in run.series("rollout/episodes") if value > 0]
     return sqrt(0.25 / fmean(episodes) * 2 / _WINDOW) if episodes else 0.0

@@ -9,8 +9,8 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import LEAST, rank_trend, spell
 
 _FAR = 0.1
-"""Largest difference of log-probabilities, in nats, that rounding can explain: the tolerance of a weight sync in
-bfloat16."""
+"""Largest difference of log-probabilities, in nats, that rounding can explain. The test of a weight sync in bfloat16
+tolerates the same difference."""
 _STALE, _LEAST, _TIMES, _GROWTH, _STEPS = 0.02, 5e-4, 20.0, 3.0, 5
 _RECENT, _TREND, _HIGHER = 30, 1.9, 1.2
 """The difference between engine and trainer counts as rising if, over at most ``_RECENT`` latest steps, its

@@ -10,8 +10,9 @@ from rstar2_env.diagnosis.spells import Spell, each_step, lasting, least_of, sha
 
 _SHARE, _MORE = 0.4, 0.2
 _LOOPS, _MANY = 0.5, 0.2
-"""Repetition (``EpisodeDigest.repetition``) above which an episode counts as a loop, and the share of loops above which
-they are reported. The checks in ``budgets`` use the same share for cut episodes, which do as much harm as loops."""
+"""An episode counts as a loop if its repetition (``EpisodeDigest.repetition``) is above ``_LOOPS``. Loops are reported
+if their share of the episodes stays above ``_MANY``. The checks in ``budgets`` use the same share for cut episodes,
+which do as much harm as loops."""
 
 
 def _repeated(step: StepData) -> float | None:

@@ -102,8 +102,8 @@ FORMATS: Mapping[str, Callable[[EpisodeDigest], bool]] = {
     "a tool call": lambda one: bool(one.statuses or one.injected),
     "an end of its own": lambda one: one.end == "answered",
 }
-"""Formats of episodes for which a reward may pay, by description; each is a function that returns whether an episode
-has the format."""
+"""Formats of an episode that a reward may depend on, by description; each value is a function that returns whether an
+episode has the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _paid(step: StepData) -> tuple[list[float], dict[str, list[_Paid]]]:
 
 
 def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
-    """Return whether, in enough groups, the rewards pay for a format, but not for a right answer in this format.
+    """Return whether, in enough groups, a format raises the reward, but a right answer in this format does not.
 
     Args:
         groups: The mean differences of reward in each group, for one format.
@@ -162,7 +162,7 @@ def _pays_alone(groups: Sequence[_Paid], span: float) -> bool:
 
 
 def _formats_alone(latest: Sequence[StepData], _: StepData) -> frozenset[str]:
-    """Return the formats that are paid regardless of the answer over the last n steps, for some n >= ``LEAST``."""
+    """Return the formats that earn reward even with wrong answers, over the last n steps for some n >= ``LEAST``."""
     paid = [step.once("reward/paid", _paid) for step in latest]
     found: set[str] = set()
     for size in range(LEAST, len(paid) + 1):

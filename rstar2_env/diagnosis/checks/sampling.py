@@ -10,14 +10,14 @@ from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _LEAST, _MOST = 3, 64
-"""A window consists of the latest steps, at least ``_LEAST`` of them. If it has more than ``_WINDOW`` steps, it has at
-most ``_MOST`` groups."""
+"""Repeated problems are sought in windows of the latest steps. A window has at least ``_LEAST`` steps; with more than
+``_WINDOW`` steps, it has at most ``_MOST`` groups."""
 _WINDOW = 10
 _PART, _TIMES, _BY_CHANCE = 4, 3, 1e-6
 """Problems repeat too often if two conditions hold. First, there are at least ``_TIMES`` times as many groups as
-distinct problems. Second, the number of pairs of groups with the same problem is too large for chance: even with
-uniform draws from only one ``_PART``-th of the data, so many pairs would have a probability of at most
-``_BY_CHANCE``."""
+distinct problems. Second, the number of pairs of groups with the same problem is too large for chance: even if
+problems were drawn uniformly from only one ``_PART``-th of the data, so large a number would have a probability of at
+most ``_BY_CHANCE``."""
 _STILL, _READY = 20, 0.85
 
 

@@ -29,7 +29,7 @@ def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[Episod
 
 
 def _repeated_share(step: StepData) -> tuple[float | None, str]:
-    """Return the share of groups that equal another group, and the key of an episode in such a group (or "")."""
+    """Return the share of groups with the same texts as another, and the key of an episode in such a group (or "")."""
     groups = [group for group in step.groups() if len(group) > 1]
     if len(groups) < 2:
         return None, ""

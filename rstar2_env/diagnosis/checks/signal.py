@@ -22,7 +22,7 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return for each step: its number, the count of groups without a signal by reason, and of groups with a signal.
+    """Return the number of each step, and counts of its groups: without a signal, by reason; and with a signal.
 
     A group has a signal if not all of its advantages are 0. For the log of another trainer, shares of the groups
     replace the counts.
@@ -51,9 +51,10 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> tuple[int, int, int] | None:
-    """Return the counts of all groups, of groups with unequal rewards, and of such groups without a kept episode.
+    """Return three counts for a step: all groups, groups with unequal rewards, and rejected groups.
 
-    The result is ``None`` if there are no groups.
+    A group is rejected if its rewards are unequal, but none of its episodes was kept. The result is ``None`` if the
+    step has no groups.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]

@@ -16,21 +16,21 @@ _FALLEN, _WINDOW = 0.55, 5
 """A mean speed over ``_WINDOW`` steps is reported if it is below the fraction ``_FALLEN`` of the speed at the start.
 The fraction is slightly above one half, so that a speed that has halved is reported despite the noise of the mean."""
 _SLOWER = 0.75
-"""Training counts as slower below this fraction of its earlier speed: about the square root of ``_FALLEN``, the
-fraction for the rollout. If training is slower too, the cause is not a server, cache or queue that only the rollout
-uses."""
+"""Training counts as slower below this fraction of its earlier speed. The fraction is about the square root of
+``_FALLEN``, which applies to the rollout. If training is slower too, the cause is not a server, cache or queue that
+only the rollout uses."""
 _WAITS, _WAITS_IN_TURN, _SAME = 0.28, 0.5, 0.8
 """The wait for the slowest process is reported above these shares of the rollout's time: ``_WAITS`` if one process
 causes at least the share ``_SAME`` of the wait, else ``_WAITS_IN_TURN``."""
 _LEAST_WAIT_S = 0.5
-"""Shortest mean wait that is reported, in seconds per step: in rollouts of a second, the processes' start and other
-programs cause waits of tenths of a second."""
+"""Shortest mean wait that is reported, in seconds per step: in rollouts that take a second, the processes' start and
+other programs cause waits of tenths of a second."""
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
 smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
 _BLOCKS, _PART = 4, 0.1
-"""Number of parts into which the examined steps are divided, and the smallest share of the whole growth by which each
-part's mean must exceed the mean of the part before it: a cache that is filled once grows in one or two parts only."""
+"""The examined steps are divided into ``_BLOCKS`` parts. From each part's mean to the next, at least the share
+``_PART`` of the whole growth must occur: a cache that is filled once grows in one or two parts only."""
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:

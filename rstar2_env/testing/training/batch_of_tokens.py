@@ -1,4 +1,4 @@
-"""Makes ``BatchTokens`` for checks of losses that precompute columns from the whole optimizer batch, without torch."""
+"""Makes ``BatchTokens``, without torch, for checks of losses that precompute columns from the whole optimizer batch."""
 
 from __future__ import annotations
 

@@ -122,13 +122,13 @@ def maker(
 
 
 def given_to(slot: str, part: PartSpec | object, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the items of ``values`` that the part accepts; they are arguments that a trainer offers to a new part."""
+    """Return the items of ``values`` (arguments that a trainer offers when it makes a part) that the part accepts."""
     _, found, _ = _found(slots.FIELDS[slot], part)
     return dict(slots.given_to(found, values))
 
 
 def _found(registry: Registry[Callable[..., Any]], part: PartSpec | object) -> tuple[str, Any, dict[str, Any]]:
-    """Return the name of a part, its class, function or object, and the options in its name."""
+    """Return a part's name, the part itself (a class, function or object), and the options that its spec sets."""
     if isinstance(part, (str, Part, Mapping, list, tuple)):
         read = read_part(part, registry.kind)
         return read.name, read.made_by or registry.get(read.name), dict(read.options)

@@ -61,7 +61,7 @@ class LossHarness:
         return changed(tokens, columns=columns)
 
     def counted(self, term: Any, tokens: Any) -> Any:
-        """Return the mask of the tokens to which the term applies: the policy's or the environment's."""
+        """Return the mask of the term's tokens: environment tokens if it needs ``environment``, else policy tokens."""
         return tokens.environment if "environment" in term.needs else tokens.mask
 
     def total(self, term: Any, tokens: Any) -> Any:
@@ -219,7 +219,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """Check that ``figures``, if defined, has each metric's sum and count over the term's tokens, without gradient."""
+    """Check that ``figures``, if defined, gives each metric as a sum and a count over the term's tokens, detached."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return

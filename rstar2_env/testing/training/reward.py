@@ -143,7 +143,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """Check that the state of a component with ``observe`` can be stored as JSON, and gives a copy the same scores."""
+    """Check that a component with ``observe`` has a JSON state, and that a copy with this state gives equal scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return

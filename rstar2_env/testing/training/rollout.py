@@ -126,7 +126,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that the method ``rows``, if defined, returns rows with lists of equal length, and some policy token."""
+    """Check the rows from ``rows``, if defined: lists of equal length in each row, and at least one policy token."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return

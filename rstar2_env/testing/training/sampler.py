@@ -56,7 +56,7 @@ class SamplerHarness:
         return outcomes_of(mixtures, starts)
 
     def run(self, sampler: Any, steps: range) -> list[Any]:
-        """Call ``draw`` and ``observe`` for several steps; return the drawn starts."""
+        """Call ``draw`` and ``observe`` for several steps; return the starts that each step drew."""
         drawn = []
         for step in steps:
             starts = sampler.draw(_DRAWN)
@@ -115,7 +115,7 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
 
 
 def outcomes(harness: SamplerHarness) -> None:
-    """Check that ``observe`` accepts outcomes of any draw, outcomes of unavailable groups, and an empty list."""
+    """Check that ``observe`` accepts late outcomes, outcomes of several draws, unavailable groups and an empty list."""
     for problems in harness.sources:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))
@@ -189,8 +189,8 @@ def check_sampler(
     Args:
         sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.
         problems: A source of problems; or ids, from which the check makes a source with three origins and three levels
-            of difficulty; or ``None`` for a sampler that draws only seeds. A sampler that also accepts an unlimited
-            mixture, or ``None``, is checked with them too.
+            of difficulty; or ``None`` for a sampler that draws only seeds. A sampler that also accepts ``None`` or
+            an unlimited mixture of sources is checked with these too.
         skip: Names of checks to leave out; see ``rstar2_env.testing.SAMPLER_CHECKS``.
         **options: Options of the sampler.
 

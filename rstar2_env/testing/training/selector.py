@@ -39,7 +39,7 @@ class SelectorHarness:
                 yield f"for the group {name!r} with keep={keep}", group_of(rewards), keep
 
     def choose(self, group: Sequence[Episode], keep: int, selector: Any = None) -> list[int]:
-        """Return the choice of a new selector, or of the given selector, for a group."""
+        """Return the positions in a group that a new selector, or the given selector, chooses."""
         chosen: list[int] = (selector or self.make())(group, keep, np.random.default_rng(_SEED))
         return chosen
 
@@ -138,7 +138,7 @@ def reasons(harness: SelectorHarness) -> None:
 
 
 def weighed(harness: SelectorHarness) -> None:
-    """Check that ``weighed``, if defined, returns finite numbers for episode positions, and changes no episode."""
+    """Check that ``weighed``, if defined, returns a dict of finite numbers by position, and changes no episode."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "weighed"):

@@ -58,7 +58,7 @@ class ServerOptions(StdioLimits):
 
         Raises:
             ConfigurationError: An option is out of its range, the address is not complete, the file or an environment
-                variable does not exist, or an option does not apply to the server (over HTTP, or a local program).
+                variable does not exist, or an option does not apply to this kind of server, local or over HTTP.
         """
         StdioLimits.__post_init__(self)
         if self.is_http:

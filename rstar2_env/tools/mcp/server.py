@@ -44,7 +44,7 @@ _ATTEMPTS = 2
 
 
 class McpServer:
-    """The tools of one MCP server, as one environment uses them.
+    """The tools of one MCP server, for one environment.
 
     The tools are listed once in each process, when the first environment is made, and again if the server's Python file
     has changed since. The server starts at the first call of an episode; a shared server starts at the first call in
@@ -68,7 +68,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by the name that the server uses, without ``prefix``; the result has the same name."""
+        """Call a tool by the server's own name for it, without ``prefix``; the result carries this name too."""
         began = time.monotonic()
         try:
             self._connect(context)
@@ -206,10 +206,10 @@ class McpServer:
 
 
 class McpTool:
-    """One tool of an MCP server, as an environment offers it.
+    """One tool of an MCP server, as a tool of an environment.
 
     Args:
-        server: The server that runs the tool, as this environment uses it.
+        server: The environment's connection to the server.
         theirs: The server's own name for the tool.
         spec: The name (with the option ``prefix``), description and schema that the policy sees.
     """
