@@ -77,7 +77,7 @@ def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, Fl
 
 
 def scaled(value: float | FloatArray, mean: float, spread: float, eps: float) -> float | FloatArray:
-    """Return (advantage - mean) / (spread + eps); zeros if the spread (a deviation) is only rounding error."""
+    """Return (value - mean) / (spread + eps); zeros if the spread (a deviation) is only rounding error."""
     if spread <= EQUAL * abs(mean):
         return value * 0.0
     return (value - mean) / (spread + eps)

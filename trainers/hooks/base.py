@@ -67,7 +67,7 @@ class Observes(Protocol):
     """Protocol of a hook that uses the results of a rollout's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Receive the results of a rollout's groups from all processes, before its first optimizer step ends."""
+        """Receive the results of a rollout's groups from all processes, before the rollout's first step ends."""
 
 
 @runtime_checkable

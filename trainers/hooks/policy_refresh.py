@@ -28,8 +28,8 @@ class PolicyRefresh(RunHook):
 
     Args:
         steps: Optimizer steps of each stage except the last, which lasts until the end of the run; one number applies
-            to all. The sampler ``stages`` counts rollouts instead; to match it, multiply its numbers by the optimizer
-            steps per rollout.
+            to all. The sampler ``stages`` counts rollouts: for equal stages, multiply its ``steps`` by the
+            optimizer steps per rollout.
         optimizer: Whether to reset the optimizer's moments.
         same_template: Reject a run in which evaluation uses another template or system message than training.
     """

@@ -36,7 +36,7 @@ _SHOWN = {
     "tool_calls": "tool calls",
     "episodes": "episodes",
 }
-"""Metrics of held-out problems that the card lists, with their labels."""
+"""The metrics that the card lists for held-out problems, each with its label."""
 _OPTIMIZER = ("learning_rate", "lr_scheduler", "warmup_steps", "weight_decay", "max_grad_norm", "updates_per_rollout")
 _ROLLOUT = ("problems_per_step", "group_size", "oversample", "refill", "temperature", "max_episode_tokens", "engine")
 

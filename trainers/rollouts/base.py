@@ -74,7 +74,7 @@ class Play(Protocol):
 
         Args:
             text: The user's message.
-            group: Position of its group in the ``starts`` of the part.
+            group: Position of the episode's group in the ``starts`` of the part.
             member: Index of the episode in its group, unique within the group.
             system: The system message; empty for none.
 

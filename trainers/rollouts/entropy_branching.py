@@ -56,7 +56,7 @@ class EntropyBranching(CheckedOptions, Rollout):
             group.
         beam: Number of paths that continue from a branching point: the episode and its branches.
         probability: Branching probability P of a turn whose entropy equals that of the first turn.
-        weight: Increase of P for one unit of entropy; the released code's own default is 0.5.
+        weight: Increase of P for one unit of entropy; the released code uses 0.5 by default.
         decide: ``"threshold"`` branches if P is above ``threshold``, as in the paper; ``"draw"`` branches with
             probability P, as in the released code.
         threshold: Threshold of P.

@@ -35,7 +35,8 @@ class Deviation(GroupFilter):
         beta: Share of the average that a group must reach. The released code uses 0.5 for Qwen, 0.9 for Llama, 1.0 for
             Gemma.
         decay: Weight of the previous average.
-        begin: Number of the rollout, from 1, at which the average starts with the mean of all earlier rollouts.
+        begin: Number of the first rollout, counted from 1, that uses the formula of $a_k$; before, $a_k$ is the mean
+            of all $m_k$ so far.
         filter_from: The first rollout in which groups are rejected.
     """
 
