@@ -40,7 +40,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def checkpoint_at(folder: Path) -> Path | None:
-    """Return ``folder`` if it is a complete checkpoint, else the newest complete one in it; ``None`` if none is."""
+    """Return ``folder`` if it is a complete checkpoint, else the newest complete checkpoint in it, else ``None``."""
     return folder if (folder / MARKER).exists() else newest_checkpoint(folder)
 
 

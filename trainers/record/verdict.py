@@ -43,7 +43,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """How much of its groups and steps a run could learn from, and its result on held-out problems.
+    """Summary of a run: its groups and steps with and without a signal, and its result on held-out problems.
 
     Attributes:
         steps: Number of optimizer steps.
