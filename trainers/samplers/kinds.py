@@ -51,8 +51,8 @@ class Kinds:
         if len(self.names) < 2:
             raise ConfigurationError(
                 f"This sampler needs at least two kinds of problems; there is only {self.names[0]!r}. Use a mixture "
-                '(problems={"mix": [...]}), a finite source whose problems differ in the field '
-                f"by={by}, or another field."
+                '(problems={"mix": [...]}) or a finite source whose problems differ in the field '
+                f"{by!r}, or name another field with the option `by`."
             )
         self._problems, self._seed = problems, seed
         self._parts = {name: found[name] for name in self.names}
