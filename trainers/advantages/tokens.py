@@ -29,7 +29,7 @@ def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArr
 
 
 def turn_rewards(episode: Episode) -> FloatArray:
-    """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
+    """Return the rewards of the turns, shape (turns,); they add up to the reward of the episode.
 
     The component ``return`` of the trainer's reward is split among the turns in proportion to the environment's
     rewards. With ``return:weight=0.5``, a turn gets half of the environment's reward for it; without the component

@@ -42,7 +42,7 @@ _ROLLOUT = ("problems_per_step", "group_size", "oversample", "refill", "temperat
 
 
 def write_cards(folder: Path) -> None:
-    """Write the card of a run, and a card for each of its saved weights; existing cards are replaced.
+    """Write the card of a run, and a card for each folder of weights that it saved; existing cards are replaced.
 
     Args:
         folder: The run's folder.

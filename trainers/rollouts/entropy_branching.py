@@ -49,7 +49,7 @@ class _Path:
 class EntropyBranching(CheckedOptions, Rollout):
     """Branch an episode before turns with a higher entropy than its first turn: ARPO (arXiv 2507.19849).
 
-    Use this part for environments with several turns that are deterministic for the same seed and actions.
+    Use this part for episodes of several turns, in environments that are deterministic for the same seed and actions.
 
     Args:
         initial: Number of episodes of a group that are played from the first turn (M); ``None`` means half of the

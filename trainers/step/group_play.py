@@ -202,9 +202,10 @@ class GroupPlay:
         return GroupPlace(place.number, place.drawn, ended, self._begun.get(group, {}))
 
     def _shared(self, episode: Episode) -> dict[int, float]:
-        """Return how many tokens an episode shares with itself (infinity) and with each episode before its branchings.
+        """Return how many tokens an episode shares with each ancestor, and infinity for the episode itself.
 
-        The keys are the ``id`` of these episodes.
+        The parent that an episode branched off is an ancestor, and so are the parent's ancestors. The keys are the
+        ``id`` of the episodes.
         """
         found, least = {id(episode): math.inf}, math.inf
         origin = self._origins.get(id(episode))
@@ -303,7 +304,7 @@ class GroupPlay:
 
 
 def _common(shared: Mapping[int, float], other: Mapping[int, float]) -> int:
-    """Return the number of tokens that two episodes share because of their branchings.
+    """Return the number of tokens that two episodes share through branching.
 
     Args:
         shared: Result of ``GroupPlay._shared`` for the first episode.

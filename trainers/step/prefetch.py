@@ -203,8 +203,8 @@ class Prefetch(Generic[B, S]):
         """Permit the collection of the batches for which the current weights are new enough.
 
         Args:
-            number: Number of the batch that will be trained on next.
-            step: Number of optimizer steps before that update.
+            number: Number of the batch that is being trained on or, between batches, of the next one.
+            step: Number of optimizer steps before the first update on that batch.
         """
         if not self._started or self._stopped:
             return
