@@ -62,7 +62,7 @@ class Kinds:
         }
 
     def draw(self, name: str) -> Start:
-        """Return the start of the next group of one kind of problem."""
+        """Return the start of the next group, with a problem of the kind ``name``."""
         (start,) = self._orders[name].draw(1)
         part, mixture = self._parts[name], self._problems
         if isinstance(part, list):
