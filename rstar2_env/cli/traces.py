@@ -369,9 +369,8 @@ def _from_worked_solutions(
         raise ConfigurationError(
             f"None of the {len(source)} problems of {problems} has a worked solution (a `program`, "
             "`calculations`, an `expression`, or a solution in GSM8K format), and no model is named to "
-            "solve the problems. Let a model play and keep its correct episodes: add --model PATH, or "
-            f"--endpoint URL for a served model: rstar2 traces --problems {problems} --out {out} --model "
-            "PATH."
+            "solve the problems. Let a model play and keep its correct episodes: rstar2 traces --problems "
+            f"{problems} --out {out} --model PATH (for a served model, --endpoint URL instead of --model PATH)."
         )
     given = options_of(set_, "env")
     check_flags(ctx, given, {"env.problems": ("problems", problems), "env.split": ("split", split)})

@@ -166,8 +166,8 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
             webbrowser.open(server.address)
         elif browser:
             say(
-                "Open this link in a browser yourself: it contains the token, so it is not opened "
-                "automatically, because other users could read it in the list of processes.",
+                "Open this link in a browser yourself. It is not opened automatically, because it contains the "
+                "token, and other users could then read the token in the list of processes.",
                 err=True,
             )
         with contextlib.suppress(KeyboardInterrupt):

@@ -83,7 +83,7 @@ class Router(CheckedOptions):
         if component is None:
             raise ConfigurationError(
                 "The reward component 'router' does not have a route for the source of problems "
-                f"{source!r}, only for {', '.join(self._made)}: add a component for it to routes."
+                f"{source!r}, only for {', '.join(self._made)}: add a component for this source to `routes`."
             )
         return component.found(episode, ctx)
 

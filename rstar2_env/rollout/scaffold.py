@@ -102,7 +102,7 @@ class TemplateReader:
                 )
             )
         except TemplateError as error:
-            raise _unfit(f"The chat template fails on a conversation of {roles} ({error}).") from error
+            raise _unfit(f"The chat template fails on a conversation with the roles {roles} ({error}).") from error
         scaffold: list[str | Slot] = []
         end = 0
         for mark in _MARK.finditer(text):
@@ -112,7 +112,8 @@ class TemplateReader:
         scaffold.append(text[end:])
         if [part.name for part in scaffold if isinstance(part, Slot)] != [name for _, name in messages]:
             raise _unfit(
-                f"The chat template does not write the texts of a conversation of {roles} unchanged and in order."
+                f"The chat template does not write the texts of a conversation with the roles {roles} unchanged and in "
+                "order."
             )
         return tuple(part for part in scaffold if part != "")
 

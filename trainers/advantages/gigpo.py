@@ -165,7 +165,7 @@ class Gigpo(GroupAdvantage):
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
-    """Group the positions in ``states`` whose texts are equal, or at least ``similarity`` similar."""
+    """Divide the positions in ``states`` into groups with similar texts (``similarity`` 1: with equal texts)."""
     leaders: dict[str, str] = {}
     for state in sorted(set(states)):  # sorted, so that the order of the episodes does not matter
         led = {} if similarity == 1 else dict.fromkeys(leaders.values())

@@ -25,8 +25,8 @@ from .base import ADVANTAGES, Advantages, centred, rewards
 class Gpg(CheckedOptions):
     r"""$\frac{B}{B - M} (r - \text{mean})$, where $M$ of the $B$ episodes are in groups with equal rewards: GPG.
 
-    The batch covers all processes and includes the groups that a selector rejected. In the paper (arXiv 2504.02546),
-    the advantage has a divisor of 1, so it is omitted.
+    The batch covers all processes and includes the groups that a selector rejected. The paper's formula
+    (arXiv 2504.02546) also has a divisor; its value is 1, so it is omitted here.
 
     Args:
         count: Episodes that $B - M$ counts: those of ``"mixed"`` groups (with unequal rewards), as in the paper, or

@@ -1,9 +1,9 @@
 """``maxrl``: the reward minus the group's mean, divided by the mean: MaxRL (arXiv 2602.02710).
 
-A = (r - mean) / mean. Summed over the group, this is the mean score function of the successful episodes minus the mean
-score function of all episodes. The sum is an unbiased gradient of a truncated log-likelihood of success: its power
-series has as many terms as the group has episodes. The weight of a problem grows as 1 / pass rate, whereas GRPO's grows
-as 1 / deviation. Use it to learn from rarely solved problems, with large groups.
+A = (r - mean) / mean. The group's mean of A times the score function (the gradient of log pi) is the mean score
+function of the successful episodes minus that of all episodes. It is an unbiased gradient of a truncated log-likelihood
+of success: the truncated power series has as many terms as the group has episodes. The weight of a problem grows as 1 /
+pass rate, whereas GRPO's grows as 1 / deviation. Use it to learn from rarely solved problems, with large groups.
 """
 
 from __future__ import annotations

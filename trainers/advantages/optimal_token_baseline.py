@@ -107,7 +107,10 @@ class OptimalTokenBaseline(GroupAdvantage):
 
 
 def _uncertainty(episode: Episode) -> FloatArray:
-    """Return 1 - 2 pi + sum of p^2 at each policy token, at least 0 even if engine and trainer differ."""
+    """Return 1 - 2 pi + sum of p^2 at each policy token, at least 0.
+
+    Without this bound, the result could be negative: pi is the engine's probability, and the sum is the trainer's.
+    """
     chosen = np.asarray(episode.mask, dtype=bool)
     probability = np.exp(np.asarray(episode.logprobs, dtype=np.float64)[chosen])
     found: FloatArray = np.maximum(1 - 2 * probability + measured(episode, "sum_squares")[chosen], 0.0)

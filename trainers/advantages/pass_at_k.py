@@ -2,7 +2,7 @@
 
 A_i is the mean of max(r_i, b) - b over all choices of k - 1 other episodes of the group, where b is their best reward.
 If k is the group size, A_i is the best reward minus the second-best reward for the best episode, and 0 for all other
-episodes: verl's ``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With
+episodes: verl's ``grpo_passk``. A_i gives an unbiased gradient of the expected best reward of k episodes. With
 ``baseline=all``, the mean best reward over all choices of k episodes is subtracted: Pass@k Training's analytical
 advantage. Use it if many attempts will be made at each problem, and to keep the policy's answers diverse.
 """

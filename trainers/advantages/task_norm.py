@@ -1,9 +1,10 @@
 """``task_norm``: the advantages of another estimator, normalized per task: AgentRL (arXiv 2510.04206).
 
-A_t = (A_t - mean) / (std + eps) over all policy tokens of the batch with the same task, ``Episode.task``. A task with
-large advantages or long episodes then does not change the weights more than other tasks. Use it for mixtures of
-environments. With ``of=(reinforce:baseline=none)`` the estimator is the task-relative REINFORCE++ of Multi-Agent
-Evolve, where the roles are the tasks.
+The result is (A_t - mean) / (std + eps), where A_t is the other estimator's advantage, and mean and std are over all
+policy tokens of the batch with the same task, ``Episode.task``. A task with large advantages or long episodes then does
+not change the weights more than other tasks. Use it for mixtures of environments. With
+``of=(reinforce:baseline=none)`` the estimator is the task-relative REINFORCE++ of Multi-Agent Evolve, where the roles
+are the tasks.
 """
 
 from __future__ import annotations

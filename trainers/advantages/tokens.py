@@ -29,7 +29,7 @@ def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArr
 
 
 def turn_rewards(episode: Episode) -> FloatArray:
-    """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
+    """Return the rewards of the turns, shape (turns,); they add up to the reward of the episode.
 
     The component ``return`` of the trainer's reward is split among the turns in proportion to the environment's
     rewards. With ``return:weight=0.5``, a turn gets half of the environment's reward for it; without the component
@@ -77,7 +77,7 @@ def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, Fl
 
 
 def scaled(value: float | FloatArray, mean: float, spread: float, eps: float) -> float | FloatArray:
-    """Return (advantage - mean) / (spread + eps); zeros if the spread (a deviation) is only rounding error."""
+    """Return (value - mean) / (spread + eps); zeros if the spread (a deviation) is only rounding error."""
     if spread <= EQUAL * abs(mean):
         return value * 0.0
     return (value - mean) / (spread + eps)

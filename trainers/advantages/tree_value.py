@@ -87,7 +87,10 @@ class TreeValue(GroupAdvantage):
 
 
 def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
-    """Return the end (exclusive) of each node of an episode; a node without policy tokens is joined to the next one."""
+    """Return, for each node of an episode, the index after its last token.
+
+    A node without policy tokens is joined to the next one.
+    """
     ends = {turn.stop for turn in episode.steps} | {prefix.length for prefix in prefixes}
     written = np.cumsum([0, *episode.mask])
     path: list[int] = []

@@ -16,7 +16,7 @@ from .base import ADVANTAGES, Advantage, Advantages
 
 @dataclass(frozen=True)
 class Wrapped(CheckedOptions):
-    """Base class of estimators that change the advantages of an inner estimator, and share its ``needs`` and its state.
+    """Base class of estimators that change an inner estimator's advantages, and have its ``needs`` and its state.
 
     Args:
         of: The inner estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

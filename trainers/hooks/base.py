@@ -67,7 +67,7 @@ class Observes(Protocol):
     """Protocol of a hook that uses the results of a rollout's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Receive the results of a rollout's groups from all processes, before its first optimizer step ends."""
+        """Receive the results of a rollout's groups from all processes, before the rollout's first step ends."""
 
 
 @runtime_checkable
@@ -75,7 +75,7 @@ class ReadsEpisodes(Protocol):
     """Protocol of a hook that receives each episode when it is written to the run's folder."""
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Receive the episodes that the first process wrote; only the hooks of the first process are called.
+        """Receive episodes just written to the run's folder; only the hooks of the first process are called.
 
         Args:
             split: ``"train"`` or ``"eval"``.

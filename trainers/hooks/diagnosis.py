@@ -34,19 +34,19 @@ class DiagnosisHook(RunHook):
         self._live: LiveDiagnosis | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Read the recorded steps of a resumed run; do nothing if the run does not write its folder."""
+        """Start the diagnosis from the steps that the run's folder records; do nothing without a recorded run."""
         if state.is_world_process_zero and (Path(args.output_dir) / RUN_FILE).is_file():
             with self._ending():
                 self._live = LiveDiagnosis(args.output_dir)
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Add the episodes that this process wrote to the data of the diagnosis; see ``ReadsEpisodes``."""
+        """Pass the episodes that this process has just recorded to the diagnosis; see ``ReadsEpisodes``."""
         if self._live is not None:
             with self._ending():
                 self._live.wrote(split, step, line, entries)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the metrics of an evaluation to the data, and log findings that appeared or ended with it."""
+        """Pass the metrics of an evaluation to the diagnosis, and log findings that appeared or ended with them."""
         if self._live is not None:
             with self._ending():
                 self._note(self._live.evaluated(self._run.step, kwargs["metrics"]))

@@ -33,7 +33,7 @@ class KlSchedule(RunHook):
         """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``.
 
         Raises:
-            ConfigurationError: The loss does not have this term.
+            ConfigurationError: The loss has no term ``term``, or that term has no coefficient.
         """
         run.coefficient(self.term)
         super().bind(run)

@@ -3,7 +3,7 @@
 "Can One Domain Help Others?" trains in stages, from easy to hard within a domain. At the end of each stage, the policy
 is copied to the reference model and the optimizer's moments are reset, so the next stage is not constrained by the
 previous one. The study also found that different chat templates in training and evaluation cost more accuracy than its
-best curriculum adds; such a run is therefore rejected.
+best curriculum adds; a run with different templates is therefore rejected.
 """
 
 # This module is longer than most parts because it also compares the templates of training and evaluation.
@@ -28,8 +28,8 @@ class PolicyRefresh(RunHook):
 
     Args:
         steps: Optimizer steps of each stage except the last, which lasts until the end of the run; one number applies
-            to all. The sampler ``stages`` counts rollouts instead; to match it, multiply its numbers by the optimizer
-            steps per rollout.
+            to all. The sampler ``stages`` counts rollouts: for equal stages, multiply its ``steps`` by the
+            optimizer steps per rollout.
         optimizer: Whether to reset the optimizer's moments.
         same_template: Reject a run in which evaluation uses another template or system message than training.
     """

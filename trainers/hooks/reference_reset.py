@@ -25,8 +25,8 @@ class ReferenceReset(SavedAttributes, RunHook):
     evaluations without an improvement.
 
     Args:
-        patience: Number of consecutive evaluations without an improvement on the best one since the last reset, after
-            which the hook resets.
+        patience: The hook resets after this number of consecutive evaluations without an improvement on the best one
+            since the last reset.
         delta: Minimum increase of ``metric`` that counts as an improvement.
         metric: The metric of the evaluation; higher is better.
         most_kl: Also reset when the logged divergence from the reference model exceeds this value; ``None`` disables

@@ -57,7 +57,8 @@ class RunState(Protocol):
         """Check that episodes can be played with the given limits.
 
         Raises:
-            ConfigurationError: The environment does not accept its options, or an episode does not fit the engine.
+            ConfigurationError: The environment does not accept ``limits.env_options``, or an episode of
+                ``limits.max_episode_tokens`` tokens does not fit the engine.
         """
         ...
 

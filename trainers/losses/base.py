@@ -131,7 +131,7 @@ class Prepares(Protocol):
 
 @runtime_checkable
 class Measures(Protocol):
-    """Protocol of a part with metrics, which are logged and passed to ``observe``."""
+    """Protocol of a part with metrics, which are logged and passed to ``Adapts.observe``."""
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return sum and count of each metric over the policy's tokens of a micro-batch."""

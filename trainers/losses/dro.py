@@ -17,7 +17,7 @@ class Dro(Anchored, CheckedOptions):
 
     The square pulls every token back to its probability at sampling time, more strongly the further the probability has
     moved, so rows can be trained on many times without choosing a bound. The term also acts on rows with advantage
-    zero, so such rows are not skipped, and no correction is applied. In the paper, the denominator of the ratio is a
+    zero, so these rows are not skipped, and no correction is applied. In the paper, the denominator of the ratio is a
     reference model's probability, and $A$ is the reward minus a learned value function. In Tinker, the denominator is
     the engine's probability, in verl the trainer's probability at sampling time (``anchor=old``); in both, $A$ is the
     advantage.

@@ -26,7 +26,7 @@ class Gvpo(CheckedOptions):
     rows of the group, and $A$ is the reward minus the group's mean (``group_mean``). For any sampling policy, the loss
     has the same unique optimum as reward maximization with a KL constraint. In the first update on a rollout, the
     gradient is $\frac{\beta}{n - 1}$ times the gradient of ``reinforce``. The term also acts on rows with advantage
-    zero, so such rows are not skipped, and no correction is applied. The loss of a row is divided among its tokens:
+    zero, so these rows are not skipped, and no correction is applied. The loss of a row is divided among its tokens:
     with the aggregation ``const_len:length=1``, the total is the mean over rows. If each token has an advantage, $A$ is
     their mean.
 

@@ -1,4 +1,4 @@
-"""Metrics of the difference between engine and trainer and of its correction: overall, and by number of tool calls.
+"""Metrics of the engine-trainer mismatch and of the correction's weights: overall, and by number of tool calls.
 
 All metrics are sums and counts that add up over micro-batches, steps and processes; ``summary`` converts them to means.
 """
@@ -49,7 +49,7 @@ def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
 
 
 def summary(figures: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Convert sums to means, and add ``mismatch/ess``, the relative effective sample size (sum w)^2 / (n sum w^2).
+    """Convert sums to means, and add ``mismatch/ess``: the weights' effective sample size as a share of the tokens.
 
     Metrics without observations are omitted.
     """

@@ -25,7 +25,7 @@ class Rover(CheckedOptions):
     correct answers.
 
     Args:
-        rho: Weight of the log-probabilities against the reward; the temperature of the softmax.
+        rho: Weight of the log-probabilities relative to the reward; also the temperature of the softmax.
     """
 
     rho: float = option(1.0, above=0)

@@ -97,11 +97,11 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
     Args:
         request: The episode to play.
         player: Plays the episode.
-        record: Receives the partial episode while it is played if ``request.carries``, so that it can be kept.
+        record: If ``request.carries``, this object is filled during play, so that an unfinished episode can be kept.
 
     Raises:
         BranchError: The parent episode cannot branch at the requested token.
-        ConfigurationError: The player cannot reply, or play given turns.
+        ConfigurationError: The player lacks the method that the request needs, such as ``reply``.
     """
     seed = request.sampling_seed
     if request.given is not None:

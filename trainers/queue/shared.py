@@ -137,7 +137,7 @@ class SharedRound(LocalRound):
             raise
 
     async def _limit_silence(self) -> None:
-        """End the round if no other process sends messages: a stopped or unreachable one keeps its connections open."""
+        """End the round if no other process sends messages; stopped or unreachable processes keep connections open."""
         loop = asyncio.get_running_loop()
         self._last_message_s = loop.time()
         while (left := self._last_message_s + self._timeout_s - loop.time()) > 0:

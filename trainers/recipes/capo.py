@@ -1,6 +1,6 @@
 """``capo``: gives the tokens of wrong steps a lower advantage than other tokens (CAPO, arXiv 2508.02298).
 
-By default, a turn with a failed call is a wrong step, which needs no model; ``--set advantage.judge=./mine.py:Judge``
+By default, no model judges: a turn with a failed call is a wrong step. ``--set advantage.judge=./mine.py:Judge``
 uses another judge. Groups with equal rewards are kept, since their steps may differ. In the paper, a model with 72
 billion parameters gives four critiques, and 16 episodes are sampled per problem.
 """

@@ -4,8 +4,8 @@ Each problem has 8 episodes of at most 16,384 tokens; ratios are clipped to the 
 KL term. The overlong penalty, which grows over the last quarter of the budget (4,096 tokens in the paper), is added to
 the values of all tokens of an episode, as in the released code. The groups of a rollout are divided into eight
 optimizer steps. The paper trains on problems that the policy solves in at most one of four episodes: choose them with
-an evaluation, or with ``--set sampler=difficulty_pool``. Two differences: here, a group with equal outcomes has no
-advantage, and the value of an episode's last chunk passes through tanh like the values of all other chunks. The
+an evaluation, or with ``--set sampler=difficulty_pool``. Unlike in the released code, a group with equal outcomes has
+no advantage, and the value of an episode's last chunk passes through tanh like the values of all other chunks. The
 released code also limits the loss: ``--set loss.ppo_clip.dual=10``.
 """
 

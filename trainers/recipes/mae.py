@@ -2,7 +2,7 @@
 
 Task-relative REINFORCE++: the advantage is the reward minus the role's mean reward in the batch, divided by the role's
 deviation. A group of eight is one round: a proposer, its judge, three solvers and their judges. With
-``parts.rollout.judge=environment``, the environment, not the judges, grades the solvers, if its ``reset`` accepts
+``parts.rollout.judge=environment``, the environment, instead of a judge, grades the solvers; its ``reset`` must accept
 problems. A rollout has two optimizer steps, as in the authors' script.
 """
 

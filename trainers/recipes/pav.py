@@ -1,11 +1,11 @@
 """``pav``: rewards each turn for its progress under a prover, in addition to the outcome (PAV, arXiv 2410.08146).
 
 The advantage is the outcome minus the group's mean plus, on the tokens of each turn, three times the turn's progress:
-the increase of the probability that at least one of four episodes succeeds, if the policy continues from there. Each
+the increase, during this turn, of the probability that at least one of four continuations by the policy succeeds. Each
 turn except the last one costs four further episodes. In the paper, the best weight of the progress is 5 for a 2B model
 and 3 for a 9B model (all weights from 0.5 to 6 are better than the outcome alone), and the best KL weight is 0.001. The
 paper uses REINFORCE with a value function as baseline, and a model that predicts the progress under a fixed, weaker
-prover; here, the prover is the best of four episodes of the policy, which the paper uses for search.
+prover. Here, the prover is the best of four episodes of the policy, a prover that the paper uses for search.
 """
 
 from ..base import TRAINERS, Recipe

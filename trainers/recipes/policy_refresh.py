@@ -2,10 +2,10 @@
 
 From "Can One Domain Help Others?": GRPO with a KL term on the levels of a domain, easiest first. At the end of each
 stage, the policy becomes the reference model and the optimizer is reset. The levels are the values of the field
-``level`` (another field: ``--set sampler.by=people``) or the parts of a mixture. A stage has 100 steps, and the weight
-of the KL term is 1e-3. The sampler's option ``steps`` counts rollouts, and the hook's option ``steps`` counts optimizer
-steps: if a rollout has several optimizer steps, multiply the hook's value by their number. The authors' script has
-eight optimizer steps per rollout (256 problems in minibatches of 32).
+``level`` (or of another one, with ``--set sampler.by=FIELD``) or the parts of a mixture. A stage has 100 steps, and the
+weight of the KL term is 1e-3. The sampler's option ``steps`` counts rollouts, and the hook's option ``steps`` counts
+optimizer steps: if a rollout has several optimizer steps, multiply the hook's value by their number. The authors'
+script has eight optimizer steps per rollout (256 problems in minibatches of 32).
 """
 
 from ..base import TRAINERS, Recipe

@@ -2,7 +2,8 @@
 
 The advantage is the reward minus the group's mean; ``--set advantage=group_norm`` also divides by the deviation, as the
 authors do for mathematics. The temperature is 0.6; a rollout has four optimizer steps. Groups with equal rewards
-are kept, since the values of later tokens still change. There is no clipping and no KL term.
+are kept, since the target of a token also contains the change of the next token's value. There is no clipping and no KL
+term.
 """
 
 from ..base import TRAINERS, Recipe

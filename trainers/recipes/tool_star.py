@@ -3,7 +3,7 @@
 GRPO with a hierarchical reward: -1 for a broken format, else the score of the answer, plus 0.1 if this score is
 positive and the episode used two different tools. If answers are texts: ``--set reward.tool_hierarchy.score=f1``.
 Ratios are clipped to the range from 0.8 to 1.2, the weight of the KL term is 0 as in the authors' script, and a rollout
-has eight optimizer steps. Not covered: the paper's DPO phase on its own samples.
+has eight optimizer steps. Not covered: the paper's DPO phase on samples of the policy.
 """
 
 from ..base import TRAINERS, Recipe

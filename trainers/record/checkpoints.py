@@ -40,7 +40,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def checkpoint_at(folder: Path) -> Path | None:
-    """Return a complete checkpoint: the folder itself, or the newest of the run in it; ``None`` if there is none."""
+    """Return ``folder`` if it is a complete checkpoint, else the newest complete checkpoint in it, else ``None``."""
     return folder if (folder / MARKER).exists() else newest_checkpoint(folder)
 
 

@@ -36,13 +36,13 @@ _SHOWN = {
     "tool_calls": "tool calls",
     "episodes": "episodes",
 }
-"""Metrics of held-out problems that the card lists, with their labels."""
+"""The metrics that the card lists for held-out problems, each with its label."""
 _OPTIMIZER = ("learning_rate", "lr_scheduler", "warmup_steps", "weight_decay", "max_grad_norm", "updates_per_rollout")
 _ROLLOUT = ("problems_per_step", "group_size", "oversample", "refill", "temperature", "max_episode_tokens", "engine")
 
 
 def write_cards(folder: Path) -> None:
-    """Write the card of a run, and a card for each of its saved weights; existing cards are replaced.
+    """Write the card of a run, and a card for each folder of weights that it saved; existing cards are replaced.
 
     Args:
         folder: The run's folder.

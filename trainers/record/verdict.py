@@ -43,7 +43,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """Groups and steps that a run trained on, and its result on held-out problems.
+    """Summary of a run: its groups and steps with and without a signal, and its result on held-out problems.
 
     Attributes:
         steps: Number of optimizer steps.
@@ -157,8 +157,8 @@ def _cold_start(config: Mapping[str, Any]) -> list[str]:
 def _task(config: Mapping[str, Any]) -> tuple[str, str, list[str]]:
     """Return a run's environment, its problems (empty for the environment's own), and the environment options as flags.
 
-    Each option is written as ``--set env.NAME=VALUE``. Exception: if the run names its problems, the option ``holdout``
-    is appended to the name of the problems (``SPEC:holdout=SHARE``).
+    A flag is ``--set env.NAME=VALUE``. The option ``holdout`` is the exception: if the run names its problems, it is
+    appended to their name (``SPEC:holdout=SHARE``).
     """
     rollout = config.get("rollout", {})
     options = dict(rollout.get("env_options") or {})

@@ -57,7 +57,7 @@ class Play(Protocol):
 
         Args:
             start: Start of the episode.
-            group: Position of its group in the ``starts`` of the part.
+            group: Position of the episode's group in the ``starts`` of the part.
             member: Index of the episode in its group; this index and the group seed the policy's draws.
             shown: Text shown to the policy instead of the user's message, or ``None``. Its first ``{question}``
                 (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on with
@@ -74,7 +74,7 @@ class Play(Protocol):
 
         Args:
             text: The user's message.
-            group: Position of its group in the ``starts`` of the part.
+            group: Position of the episode's group in the ``starts`` of the part.
             member: Index of the episode in its group, unique within the group.
             system: The system message; empty for none.
 
@@ -91,7 +91,7 @@ class Play(Protocol):
         Args:
             start: Start of the episode.
             turns: The texts of the turns.
-            group: Position of its group in the ``starts`` of the part.
+            group: Position of the episode's group in the ``starts`` of the part.
             member: Index of the episode in its group, unique within the group.
 
         Raises:

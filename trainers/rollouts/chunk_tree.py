@@ -16,9 +16,9 @@ from rstar2_env.core.manner import OPEN
 from rstar2_env.search import Node, uct
 
 ChunkNode = Node[Episode | None, int]
-"""Node of the search tree: the episode that ends with this node's chunk of tokens (``None`` at the root).
+"""Node of the search tree: a chunk of tokens, with the episode up to the end of the chunk (``None`` at the root).
 
-``reward`` is the mean -log p over the tokens of the chunk.
+Its ``reward`` is the mean -log p over the tokens of the chunk.
 """
 LEAST_WEIGHT = 0.1
 

@@ -1,12 +1,12 @@
 """``deepsearch``: grows episodes chunk by chunk in a search tree: DeepSearch (arXiv 2509.25454).
 
 A node holds 256 tokens of a turn, or the rest of the turn; expanding a node plays 8 children. If the episodes of some
-children end, the search selects one of these episodes and backs up its value (``chunk_tree`` has the formulas): among
-the right episodes, or if none is right among the wrong ones, it selects the episode whose last chunk has the highest
-mean log-probability. As long as no episode ends, the search descends by UCT with weight 2; after an end, it continues
-at the best node of the whole tree. The search stops when it has backed up as many episodes as the group needs (in the
-paper 8, with a maximum depth of 64). If episodes are missing, the group is filled with finished episodes that were not
-backed up, with nodes of the frontier that are played to their ends, and with new episodes.
+children end, the search selects one of these episodes and backs up its value (``chunk_tree`` has the formulas). It
+selects among the right episodes, or among the wrong episodes if none is right, the one whose last chunk has the highest
+mean log-probability. As long as no episode ends, the search descends by UCT with weight 2. After an episode has ended,
+it continues at the best node of the whole tree. It stops when it has backed up as many episodes as the group needs (8
+in the paper, with a maximum depth of 64). If episodes are missing, the group is filled with finished episodes that were
+not backed up, with nodes of the frontier that are played to their ends, and with new episodes.
 
 If at most a quarter of a problem's episodes are right, one right episode is kept. When the problem occurs again, the
 group consists of this episode and new episodes, without a search. The paper trains on problems with a pass rate of at

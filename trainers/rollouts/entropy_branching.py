@@ -49,14 +49,14 @@ class _Path:
 class EntropyBranching(CheckedOptions, Rollout):
     """Branch an episode before turns with a higher entropy than its first turn: ARPO (arXiv 2507.19849).
 
-    Use this part for environments with several turns that are deterministic for the same seed and actions.
+    Use this part for episodes of several turns, in environments that are deterministic for the same seed and actions.
 
     Args:
         initial: Number of episodes of a group that are played from the first turn (M); ``None`` means half of the
             group.
         beam: Number of paths that continue from a branching point: the episode and its branches.
         probability: Branching probability P of a turn whose entropy equals that of the first turn.
-        weight: Increase of P for one unit of entropy; the released code's own default is 0.5.
+        weight: Increase of P for one unit of entropy; the released code uses 0.5 by default.
         decide: ``"threshold"`` branches if P is above ``threshold``, as in the paper; ``"draw"`` branches with
             probability P, as in the released code.
         threshold: Threshold of P.

@@ -40,9 +40,9 @@ class External(CheckedOptions, Rollout):
             one after the other.
         field: The field of ``Problem.meta`` that holds the demonstration of a problem that is not in the file.
         count: Number of demonstrations in each group; the paper uses 1 in a group of 8.
-        only_compared: Add the demonstrations to the $n$ episodes of the policy as rows with the advantage 0, which are
-            hidden from the selector and the advantage estimator; for a loss that compares rows with demonstrations
-            (``carft``).
+        only_compared: Add the demonstrations to the $n$ episodes of the policy as rows with the advantage 0. The
+            selector and the advantage estimator do not see these rows; they are for a loss that compares rows with
+            demonstrations (``carft``).
     """
 
     staged: ClassVar[str] = "the first episode determines the problem whose demonstration is looked up"

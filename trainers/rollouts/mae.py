@@ -140,7 +140,7 @@ class _Table:
         return [proposer, judge, *others]
 
     async def _answer(self, question: str, member: int) -> tuple[list[Episode], float | None]:
-        """Return the episodes of a solver and its judge, and the solver's score (``None`` if one is unavailable)."""
+        """Return the episodes of a solver and its judge, and the solver's score (``None`` if either is unavailable)."""
         solver = await self._reply(SOLVE.format(question=question), member)
         if not solver.available:
             return [earn(solver, "solver", False)], None
@@ -189,7 +189,9 @@ class _Table:
         return await self.play.reply(text, group=self.number, member=member)
 
     def _pay(self, proposer: Episode, quality: float, scores: Sequence[float], form: float, *, good: bool) -> None:
-        """Set the proposer's reward. A problem that is not good, or has no scores, has the difficulty 0.
+        """Set the proposer's reward from the quality, the difficulty and the format of the proposed problem.
+
+        The difficulty is computed from ``scores``; it is 0 if the problem is not good or has no scores.
 
         Args:
             proposer: Episode of the proposer.

@@ -1,4 +1,4 @@
-"""``RemembersSolved``: base class of rollout parts that remember solved problems, equally in every process."""
+"""``RemembersSolved``: base class of rollout parts that remember solved problems, the same in every process."""
 
 from __future__ import annotations
 

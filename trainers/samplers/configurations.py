@@ -262,7 +262,7 @@ class ModelDesigner:
         return [*found, *by_rule[len(found) :]]
 
     def question(self, count: int, tried: Sequence[Tried], skills: Sequence[float]) -> str:
-        """Return the prompt: success rates of worlds and the last cycle's configurations, and options with values."""
+        """Return the prompt: the worlds and the last configurations with success rates, and the options' values."""
         space = self._space
         rates = [f"- {spec}: {rate:.0%}" for spec, rate in zip(space._specs, skills, strict=True)]
         known = rates if tried else ["- nothing was measured yet"]

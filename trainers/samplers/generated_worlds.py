@@ -31,9 +31,9 @@ class GeneratedWorlds(SavedAttributes):
 
     A world is a procedural family of problems; a configuration sets the options in ``vary`` of one world. A cycle plays
     ``every`` rollouts in ``count`` configurations, drawn with equal chances, and then ``original`` rollouts in the
-    original worlds. The success rates of both determine the configurations of the next cycle. After the last cycle,
-    only the original worlds are drawn from. The environment must accept problems of the worlds. Example:
-    ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
+    original worlds. The success rates in the configurations and in the worlds determine the next configurations. After
+    the last cycle, only the original worlds are drawn from. The environment must accept problems of the worlds.
+    Example: ``env=rstar2/Countdown-v0`` with ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
 
     Rule: a world gets a number of configurations in proportion to its failure rate. If a world had no configurations in
     the last cycle, the new ones are spread evenly from the easiest to the hardest values. Otherwise, each new

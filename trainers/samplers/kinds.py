@@ -51,8 +51,8 @@ class Kinds:
         if len(self.names) < 2:
             raise ConfigurationError(
                 f"This sampler needs at least two kinds of problems; there is only {self.names[0]!r}. Use a mixture "
-                '(problems={"mix": [...]}), a finite source whose problems differ in the field '
-                f"by={by}, or another field."
+                '(problems={"mix": [...]}) or a finite source whose problems differ in the field '
+                f"{by!r}, or name another field with the option `by`."
             )
         self._problems, self._seed = problems, seed
         self._parts = {name: found[name] for name in self.names}
@@ -62,7 +62,7 @@ class Kinds:
         }
 
     def draw(self, name: str) -> Start:
-        """Return the start of the next group of one kind of problem."""
+        """Return the start of the next group, with a problem of the kind ``name``."""
         (start,) = self._orders[name].draw(1)
         part, mixture = self._parts[name], self._problems
         if isinstance(part, list):

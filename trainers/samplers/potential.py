@@ -25,8 +25,8 @@ def potential(rate: float) -> float:
 class Potential(SavedAttributes):
     """Train in stages that add problems of decreasing potential $4 p (1 - p)$ (R1-Code-Interpreter, arXiv 2505.21668).
 
-    Problems are divided into ``stages`` parts of equal size by decreasing potential, where $p$ is the pass rate of a
-    problem at the start of training. The first stage trains on the first part, and each later stage adds the next part.
+    Here $p$ is the pass rate of a problem at the start of training. Problems are divided into ``stages`` parts of equal
+    size by decreasing potential. The first stage trains on the first part, and each later stage adds the next part.
     Use this sampler for diverse tasks if the policy always or never solves most of them at the start.
 
     Args:

@@ -65,7 +65,7 @@ class Rates:
             known: Ids of the problems whose rates are read.
 
         Raises:
-            ConfigurationError: The path is not a run, or has no episode of any of these problems.
+            ConfigurationError: The path is neither an evaluation nor a run, or has no episode of these problems.
         """
         run = read_run(path)
         steps = run.evaluated_steps

@@ -23,9 +23,10 @@ from .rates import Rates
 class Unsolved(SavedAttributes):
     """Draw uniformly among the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3).
 
-    Before its third stage, rStar2-Agent plays 8 episodes of every problem. To use such a measurement, run ``rstar2
-    eval`` and pass its folder as ``rates``. Without ``rates``, problems are excluded once ``after`` rollouts are done,
-    according to their latest training episodes; problems with fewer than ``episodes`` episodes are kept.
+    Before its third stage, rStar2-Agent plays 8 episodes of every problem. To do the same, evaluate the problems with
+    ``rstar2 eval``, and pass the evaluation's folder as ``rates``. Without ``rates``, problems are excluded once
+    ``after`` rollouts are done, according to their latest training episodes; problems with fewer than ``episodes``
+    episodes are kept.
 
     Args:
         ids: Ids of the problems of a finite source.

@@ -26,7 +26,8 @@ class BalancedBand(GroupFilter):
     Args:
         of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,
             ``(all:reject_equal=true)``.
-        low: Minimum pass rate. The paper compares several bands; 0.2 to 0.8 comes from summaries of the paper.
+        low: Minimum pass rate. The paper compares several bands; the default band, 0.2 to 0.8, is from summaries of
+            the paper.
         high: Maximum pass rate.
     """
 

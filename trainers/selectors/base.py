@@ -66,7 +66,7 @@ class Reasons(Protocol):
     """Protocol of a selector that can explain why it excluded an episode."""
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return a word for each episode that was not chosen, which states the reason, by position in the group.
+        """Return, for the position of each episode that was not chosen, a word that states the reason.
 
         Words in use:
 
@@ -74,7 +74,7 @@ class Reasons(Protocol):
         - ``equal``: all rewards of the group are equal;
         - ``quota``: the quota of right or wrong episodes was full;
         - ``penalty``: other episodes have a lower penalty;
-        - ``order``: chosen episodes with the same penalty come first in the group;
+        - ``order``: the chosen episodes have the same penalty, but earlier positions in the group;
         - ``draw``: other episodes were drawn at random;
         - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason;
         - ``rejected``: the group was rejected for another reason;
@@ -140,7 +140,7 @@ SELECTORS: Registry[Callable[..., Selector]] = Registry(
 
 
 def all_equal(group: Sequence[Episode]) -> bool:
-    """Return whether all rewards are equal up to rounding; all advantages of such a group are zero."""
+    """Return whether all rewards of a group are equal up to rounding."""
     rewards = [episode.reward for episode in group]
     return not rewards or max(rewards) - min(rewards) <= EQUAL * max(map(abs, rewards))
 

@@ -1,4 +1,4 @@
-"""``deviation``: rejects groups whose rewards differ less than an adaptive threshold (RLPR, arXiv 2506.18254)."""
+"""``deviation``: rejects groups whose reward deviation is below an adaptive threshold (RLPR, arXiv 2506.18254)."""
 
 # This module is longer than most parts because its threshold is estimated over all processes and saved in
 # checkpoints.
@@ -32,10 +32,11 @@ class Deviation(GroupFilter):
     Args:
         of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,
             ``(all:reject_equal=true)``.
-        beta: Share of the average that a group must reach. The released code uses 0.5 for Qwen, 0.9 for Llama, 1.0 for
-            Gemma.
+        beta: Share of the average that a group's deviation must reach. The released code uses 0.5 for Qwen, 0.9 for
+            Llama, 1.0 for Gemma.
         decay: Weight of the previous average.
-        begin: Number of the rollout, from 1, at which the average starts with the mean of all earlier rollouts.
+        begin: Number of the first rollout, counted from 1, that uses the formula of $a_k$; before, $a_k$ is the mean
+            of all $m_k$ so far.
         filter_from: The first rollout in which groups are rejected.
     """
 

@@ -43,7 +43,7 @@ class GroupFilter(WrappedSelector):
         return super().reasons(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """Return the quantities that the filter compared and, if the group passes, those of the wrapped selector.
+        """Return, by position, the numbers that the filter compared and, if the group passes, the wrapped selector's.
 
         See ``Weighs``.
         """

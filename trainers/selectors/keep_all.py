@@ -20,8 +20,7 @@ class KeepAll(CheckedOptions):
     """Keep the first available episodes of a group, at most ``group_size``, as plain GRPO does.
 
     Args:
-        reject_equal: Whether to reject a group whose episodes are all equal. If such a group is kept, its advantages
-            are 0.
+        reject_equal: Whether to reject a group whose episodes are all equal in the property that ``equal`` names.
         equal: Compare episodes by ``"reward"``, or by ``"correct"``, as DAPO's dynamic sampling does
             (arXiv 2503.14476, section 3.2).
     """
@@ -47,7 +46,7 @@ class KeepAll(CheckedOptions):
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Return whether the first ``keep`` available episodes have ended; later episodes would not be chosen.
 
-        All episodes at earlier positions must have ended, so the choice is the same as without early stop.
+        All episodes at earlier positions must have ended too, so stopping the others does not change the choice.
         """
         places = itertools.takewhile(lambda episode: episode is not None, group)
         return sum(episode is not None and episode.available for episode in places) >= keep

@@ -52,8 +52,8 @@ class QualityTieSelector(WrappedSelector):
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
         """Return the reason for each episode that was not chosen, by its position; see ``Reasons``.
 
-        In a group that ``tied`` accepts, the reason is ``penalty``, or ``order`` if a kept episode has the same penalty
-        and differs only in its position. In other groups, the reasons are those of the wrapped selector.
+        In a group with correct answers only but different penalties (``tied``), the reason is ``penalty``, or ``order``
+        if a kept episode has the same penalty. In other groups, the reasons are those of the wrapped selector.
         """
         if tied([episode for episode in group if episode.available]):
             kept = {penalty(group[position]) for position in chosen}
@@ -64,13 +64,13 @@ class QualityTieSelector(WrappedSelector):
         return super().reasons(group, keep, chosen)
 
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
-        """Return the wrapped selector's weights; ``None`` if ``tied`` accepts the group. See ``ImportanceWeights``."""
+        """Return the wrapped selector's weights; ``None`` if the group is ``tied``. See ``ImportanceWeights``."""
         if tied([episode for episode in group if episode.available]):
             return None
         return super().weights(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the penalties if ``tied`` accepts the group, else the wrapped selector's numbers; see ``Weighs``."""
+        """Return the penalties if the group is ``tied``, else the wrapped selector's numbers; see ``Weighs``."""
         usable = {at: episode for at, episode in enumerate(group) if episode.available}
         if not tied(list(usable.values())):
             return super().weighed(group, keep)

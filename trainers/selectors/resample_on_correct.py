@@ -101,7 +101,7 @@ def systematic(inclusion: NDArray[np.float64], rng: np.random.Generator) -> list
 
     Args:
         inclusion: Probabilities in (0, 1], (elements,); their sum is an integer.
-        rng: Source of the order and of the point.
+        rng: Draws the order and u.
     """
     sure = [int(at) for at in np.flatnonzero(inclusion >= 1)]
     rest = rng.permutation(np.flatnonzero(inclusion < 1))
@@ -216,7 +216,7 @@ class ResampleOnCorrect(CheckedOptions):
         return {at: of(at) if word == "unselected" else word for at, word in plain.items()}
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """Return each episode's penalty, both parts of the penalty, its quota and its probability; see ``Weighs``."""
+        """Return, for each available episode, ``penalty`` with its parts, ``quota`` and ``chance``; see ``Weighs``."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         told = {position: penalties(group[position]) for position in usable}
         if all_equal([group[position] for position in usable]):

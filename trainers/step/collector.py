@@ -185,7 +185,11 @@ class Collector:
         return ((name, part) for name, part in named.items() if hasattr(part, "state_dict"))
 
     def _play_rounds(self, step: _Step) -> tuple[list[PlayedGroup], int]:
-        """Play until there are enough groups; return this process's groups, and the number missing in all processes."""
+        """Play rounds until there are enough groups, or until no refill round is left.
+
+        Returns:
+            This process's groups, and the number of groups that are missing over all processes.
+        """
         options, ranks = self._options, step.ranks
         target = options.problems_per_step
         enough = target if options.replace is None else options.replace * target

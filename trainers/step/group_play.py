@@ -168,7 +168,8 @@ class GroupPlay:
         """Set ``parent`` of each branch: the parent's position in its group, and the number of tokens that they share.
 
         If the rollout part did not return the parent, ``parent`` names the earlier episode of the group that shares the
-        most tokens with the branch through common ancestors; the position is -1 if there is none.
+        most tokens with the branch. Two episodes share tokens if one branched off the other or both branched off a
+        third; the position is -1 if no earlier episode does.
 
         Args:
             groups: The groups that the rollout part returned.
@@ -191,7 +192,7 @@ class GroupPlay:
         """Return an unfinished group with its partial episodes; ``None`` if the group has finished.
 
         Args:
-            group: Position of the group among the starts of the call.
+            group: Position of the group among the starts that the rollout part was given.
         """
         if group not in self._unfinished:
             return None
@@ -201,7 +202,11 @@ class GroupPlay:
         return GroupPlace(place.number, place.drawn, ended, self._begun.get(group, {}))
 
     def _shared(self, episode: Episode) -> dict[int, float]:
-        """Return how many tokens an episode shares with each ancestor, and infinity for itself, by ``id(episode)``."""
+        """Return how many tokens an episode shares with each ancestor, and infinity for the episode itself.
+
+        The parent that an episode branched off is an ancestor, and so are the parent's ancestors. The keys are the
+        ``id`` of the episodes.
+        """
         found, least = {id(episode): math.inf}, math.inf
         origin = self._origins.get(id(episode))
         while origin is not None and origin.parent is not None:
@@ -216,9 +221,9 @@ class GroupPlay:
         return GroupPlace(self._first + group, (self.step, self._first + group))
 
     async def _play(self, start: Start, key: EpisodeKey, request: PlayRequest) -> Episode:
-        """Return an episode that an earlier step played, or else play it.
+        """Play an episode, unless an earlier step already played it to its end; return the episode.
 
-        ``request.group`` is the position of the group among the starts of the call.
+        ``request.group`` is the position of the episode's group among the starts that the rollout part was given.
         """
         group = request.group
         place = self._place(group)
@@ -247,7 +252,7 @@ class GroupPlay:
         """Play an episode in a separate task; return ``None`` if it was stopped before its end.
 
         Args:
-            group: Position of the group among the starts of the call.
+            group: Position of the group among the starts that the rollout part was given.
             key: Identifies the episode in its group.
             request: The episode to play.
         """
@@ -299,5 +304,10 @@ class GroupPlay:
 
 
 def _common(shared: Mapping[int, float], other: Mapping[int, float]) -> int:
-    """Return the number of tokens that two episodes share through common ancestors, from their ``_shared`` results."""
+    """Return the number of tokens that two episodes share through branching.
+
+    Args:
+        shared: Result of ``GroupPlay._shared`` for the first episode.
+        other: Its result for the second episode.
+    """
     return max((int(min(tokens, other[each])) for each, tokens in shared.items() if each in other), default=0)

@@ -23,7 +23,7 @@ def mask_metrics(
         turn_tokens: Budget of one turn in tokens when the rows are collected, ``None`` without one; a turn of this
             length without an end token was cut by the budget. If a hook raised the budget while an episode was carried
             over (``tail="carry"``), the older budget, which is not recorded, may have cut its last turn.
-            ``mask/turn_ends`` then counts this turn as ended by the policy, with an end that is not trained on.
+            ``mask/turn_ends`` then counts this turn as ended by the policy, with a last token that is not trained on.
 
     Returns:
         ``mask/environment``: number of environment tokens (those outside every turn of the policy) with mask 1, and

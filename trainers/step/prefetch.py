@@ -129,7 +129,7 @@ class Prefetch(Generic[B, S]):
 
     @contextmanager
     def updated(self, step: int, *, between: bool = True) -> Iterator[None]:
-        """Context manager that first syncs the current weights, and at its end lets batches start that may use them.
+        """Context manager that first syncs the current weights; at its end, it permits batches that may use them.
 
         Without ``carry``, nothing is collected inside the context.
 
@@ -138,7 +138,7 @@ class Prefetch(Generic[B, S]):
             between: Whether all optimizer steps on the last taken batch are done.
 
         Raises:
-            Exception: Collecting a batch that had to end first failed.
+            Exception: An unfinished batch had to be collected first, and this failed.
         """
         self.drain()
         self._hand_over()
@@ -149,7 +149,7 @@ class Prefetch(Generic[B, S]):
             self._permit(self._taken - 1, self._step)
 
     def drain(self) -> None:
-        """Wait until every batch that was allowed to start is collected; does nothing if ``PrefetchPace.carry`` is set.
+        """Wait for every batch that was allowed to start to be collected, unless ``PrefetchPace.carry`` is set.
 
         Raises:
             Exception: Collecting a batch failed.
@@ -160,7 +160,7 @@ class Prefetch(Generic[B, S]):
     def on_trainer(self, work: Callable[[], T]) -> T:
         """Run a function in the training thread while the training thread waits for the batch that is being collected.
 
-        The collecting threads of all processes do this in the same order, so the function may make collective calls.
+        All processes run such functions in the same order, so a function may make collective calls.
 
         Raises:
             StoppedError: ``stop`` was called.
@@ -203,8 +203,8 @@ class Prefetch(Generic[B, S]):
         """Permit the collection of the batches for which the current weights are new enough.
 
         Args:
-            number: Number of the batch whose first update follows.
-            step: Number of optimizer steps before that update.
+            number: Number of the batch that is being trained on or, between batches, of the next one.
+            step: Number of optimizer steps before the first update on that batch.
         """
         if not self._started or self._stopped:
             return

@@ -19,7 +19,7 @@ MOST_GOLD = 4000
 """Maximum number of characters of a recorded gold answer. A longer one, such as a list of test cases, is omitted, not
 cut, because readers may grade with it or compare it (``rstar2 verify --run``, ``rstar2 compare``)."""
 _REMEMBERED = 4096
-"""Maximum number of problems in the cache: the groups of a step, and evaluations, often look up the same problems."""
+"""Maximum number of problems in the cache, which exists because different episodes often have the same problem."""
 _LOG = logging.getLogger(__name__)
 
 

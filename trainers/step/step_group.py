@@ -1,4 +1,4 @@
-"""``StepGroup``: a group of a step, which a later step continues if the step ends before the group.
+"""``StepGroup``: a group of a step; if the step ends before the group does, a later step continues the group.
 
 Covered: the form in which a checkpoint stores a group that is carried over. Not covered: when a group is carried over;
 the collector decides this.

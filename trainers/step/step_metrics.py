@@ -26,9 +26,9 @@ The kind is ``end``, ``component`` or ``reason``; a metric is named after each p
 
 
 def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
-    """Return ends, reward components and reasons for dropping episodes that occur in ``groups``, as ``FigureNames``.
+    """Return the pairs (kind, name) of ``FigureNames`` that occur in ``groups``.
 
-    Processes exchange these pairs (kind, name), so that all processes report the same metrics.
+    Processes exchange the pairs, so that all processes report the same metrics.
     """
     names = {("end", episode.end) for group in groups for episode in group.episodes}
     names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}

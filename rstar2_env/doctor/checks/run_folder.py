@@ -51,7 +51,7 @@ def clock(machine: MachineState) -> DoctorResult:
     if abs(folder.ahead_s) > _APART_S:
         return warning(
             f"The clock of the run's folder differs from the clock of this machine by {folder.ahead_s:+.1f} s.",
-            "Synchronize both with a time service: sudo timedatectl set-ntp true",
+            "Set the clocks of this machine and of the file server with a time service: sudo timedatectl set-ntp true",
         )
     if folder.synchronized is False:
         return note(

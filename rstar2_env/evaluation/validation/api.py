@@ -111,7 +111,7 @@ def validate(
         SandboxUnavailableError: Without a level: the contract's checks run programs, and the sandbox cannot start.
     """
     if level is None and (checks or bounds):
-        raise ConfigurationError("checks and bounds require a level from 1 to 4, such as validate(..., level=1).")
+        raise ConfigurationError("`checks` and `bounds` require a level from 1 to 4, such as validate(..., level=1).")
     stop = Stop() if stop is None else stop
     options = dict(env_options or {})
     if problems is not None and level is not None:

@@ -110,7 +110,7 @@ class PrepareOptions(CheckedOptions):
         unweighted = [name for name, source in self.sources.items() if source.weight is None]
         if unweighted and len(unweighted) < len(self.sources):
             raise ConfigurationError(
-                "Either all sources or none of them must have a weight; these sources have none: "
+                "Either all sources or none of them must have a weight; these sources have no weight: "
                 f"{', '.join(unweighted)}.",
                 option="sources",
             )
@@ -186,7 +186,7 @@ def prepare(
             one = gone[0]
             raise ConfigurationError(
                 f"None of the {sum(loaded.values())} loaded problems is left: the filter {one.filter!r} "
-                f"removed the last {len(gone)}, such as {one.problem_id}: {one.why}."
+                f"removed the last {len(gone)} of them, such as {one.problem_id}: {one.why}."
             )
     mixed = _mixed(problems, options)
     report(total, total)

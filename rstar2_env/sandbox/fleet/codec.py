@@ -52,7 +52,7 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
         session = written.get("session")
         seed = written.get("seed", 0)
         if not isinstance(seed, int) or not (session is None or isinstance(session, str)):
-            raise TypeError("the field seed must be a whole number, and session a string or null")
+            raise TypeError("the field seed must be a whole number, and the field session must be a string or null")
         return Job(
             code=unpack_text(written["code"]),
             stdin=unpack_text(written.get("stdin", "")),

@@ -127,7 +127,7 @@ def test_where_nothing_is_left_the_last_filter_is_named(files: dict[str, str]) -
 
 
 def test_weights_are_for_all_sources_or_for_none(files: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="these sources have none: second"):
+    with pytest.raises(ConfigurationError, match="these sources have no weight: second"):
         prepared(files, sources={"first": {"problems": "x", "weight": 1}, "second": {"problems": "x"}})
 
 
