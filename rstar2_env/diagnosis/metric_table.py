@@ -232,7 +232,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/problems",),
             "problems",
             "Number of problems from which the sampler draws.",
-            "Falls with `hard_focus` and `unsolved`, rises with the stage of `potential`. Below `problems_per_step`, "
+            "Falls during a run with the sampler `hard_focus` or `unsolved`; rises from stage to stage with the "
+            "sampler `potential`. Below `problems_per_step`, "
             "a step repeats problems.",
         ),
         *(

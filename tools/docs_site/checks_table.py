@@ -32,8 +32,8 @@ the result shows only that the check reads this figure; a real collapse may look
 A fault is named in time if its [check](diagnosis-checks.md) finds it within 3 steps of the first step at which it can
 be seen. The rule that determines this step was fixed before the measurement, and uses no threshold of a check. A clean
 run counts as a false alarm if any check finds something after any step. The checks were corrected on one half of the
-runs (*tried*). The other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections;
-its ranges of strengths were chosen when the thresholds were known.
+runs (*tried*). The other half (*aside*) has randomly drawn seeds and strengths of the faults, and was measured after
+the corrections; the ranges of the strengths were chosen when the thresholds were known.
 
 Four further sets have other forms of the faults; their author chose and committed these forms before seeing a
 threshold: *opened* ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)), *opened2*
