@@ -30,11 +30,11 @@ over calls. A correct episode with a failing call is kept *because of the quota*
 without a failing call than the quota requires."""
 TOLD = """{where}: in the first quarter of the steps, {bad:.0%} of the correct episodes that `{paper}` keeps have a
 failing call; {forced:.0%} of these episodes are kept because of the quota, the others because `{paper}` samples by
-weight instead of rank. Failing calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} of the correct
-episodes that `{paper}` keeps have a failing call. However, {idle:.0%} of the last quarter's groups are not trained on.
-A step of the last quarter trains on {calls_last:.1f} failing calls, instead of {calls:.1f} in the first quarter,
-because the policy makes fewer failing calls. The smaller the share of failing
-calls is, the slower it falls. At the end, the share of failing calls is still falling: {falling}."""
+weight instead of rank. Failing calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} of the
+correct episodes that `{paper}` keeps have a failing call. However, {idle:.0%} of the last quarter's groups are not
+trained on. A step of the last quarter trains on {calls_last:.1f} failing calls, instead of {calls:.1f} in the first
+quarter, because the policy makes fewer failing calls. The smaller the share of failing calls is, the slower it falls.
+At the end, the share of failing calls is still falling: {falling}."""
 CLEANER = """`{clean}` adds -1 to the advantage of every failing call that is trained on, also in correct episodes. In
 the first quarter, the advantage of a failing call is {clean_first:+.2f} with `{clean}` and {first:+.2f} with `{paper}`;
 in the last quarter, it is {clean_last:+.2f} and {last:+.2f}."""
