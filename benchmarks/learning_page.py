@@ -211,11 +211,11 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         text += ["fifth of their steps: after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
-    told = f"This aim is reached by {_listed(passed) or 'no arm'}."
+    told = f"this aim is reached by {_listed(passed) or 'no arm'}."
     text += [
         "",
         f"The largest success in any evaluation is {most:.3f}. The aim is as much success as `{BASE}`, at most a",
-        f"fifth of its failing calls, and shorter correct answers. {told}",
+        f"fifth of its failing calls, and shorter correct answers; {told}",
         "",
     ]
     return text

@@ -110,8 +110,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("logp_difference"),
             "nats",
             "Mean of abs(log π_old - log μ); π_old is the trainer's probability of a sampled token, μ the engine's.",
-            "1e-6 to 1e-4 in float32 and 0.01 to 0.03 in bfloat16; at most `mismatch/explained`. It does not rise if "
-            "all turns are sampled with the newest weights.",
+            "1e-6 to 1e-4 in float32 and 0.01 to 0.03 in bfloat16; at most `mismatch/explained`. The difference does "
+            "not rise if all turns are sampled with the newest weights.",
         ),
         Metric(
             _by_depth("kl"),
@@ -144,7 +144,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("masked"),
             "share",
             "Share of tokens whose weight in the correction is 0.",
-            "0 with the corrections `none` and `truncate`. Otherwise near 0: tokens with weight 0 are not trained on.",
+            "0 with the corrections `none` and `truncate`. Near 0 with the others: tokens with weight 0 are not "
+            "trained on.",
         ),
         Metric(
             ("mismatch/explained",),
@@ -229,7 +230,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("kl",),
             "nats",
             "KL(π, π_ref) of a token, estimated by k3, whatever estimator the term uses.",
-            "0 at the start; below 0.1 in runs that keep their abilities. It rises, then stays at one level.",
+            "0 at the start; below 0.1 in runs that keep their abilities. The divergence rises, then stays level.",
         ),
         Metric(
             ("teacher_kl",),
@@ -277,7 +278,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("tokens/trained",),
             "tokens",
             "Number of tokens in those rows of a step that have an advantage.",
-            "Above 0; at 0, nothing is learned. It depends on the number and the lengths of the episodes.",
+            "Above 0; at 0, nothing is learned. The level depends on the number and the lengths of the episodes.",
         ),
         Metric(
             ("tokens/no_grad",),
@@ -325,8 +326,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("seconds/hand_over",),
             "seconds",
             "Time of the weight sync to the engine.",
-            "Near 0 with `engine=transformers`, which shares the weights. Otherwise constant, and small compared with "
-            "`seconds/train`; it depends on the size of the model and on the transport.",
+            "Near 0 with `engine=transformers`, which shares the weights. With other engines constant, and small "
+            "compared with `seconds/train`; the level depends on the size of the model and on the transport.",
         ),
         Metric(
             ("seconds/train",),

@@ -42,9 +42,9 @@ of `lag_beyond_bound`), *blind* ([runs](../tests/support/blind_runs.py), [folder
 and *later*, which has only clean runs ([runs and folders](../tests/support/later_clean.py)). The rows that end in
 *-first* are the first measurements, before a check was corrected on the set: *opened-first* lacks some runs, and before
 *blind-first*, an incomplete measurement had ended because a check raised an exception. The five false alarms of
-*blind-first* have one cause: padding tokens counted as markup of a template. One of the five runs has a second false
-alarm (`cut_by_tokens`). *opened-first* and *blind-first* were measured before their commits were rebased; the table
-names the rebased commits. After *later-first*, `weights_stale` was corrected on *tried*.
+*blind-first* have one cause: padding tokens counted as markup of a template. One run of *blind-first* has a second
+false alarm (`cut_by_tokens`). *opened-first* and *blind-first* were measured before their commits were rebased; the
+table names the rebased commits. After *later-first*, `weights_stale` was corrected on *tried*.
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """
