@@ -144,8 +144,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("masked"),
             "share",
             "Share of tokens whose weight in the correction is 0.",
-            "0 with the corrections `none` and `truncate`. Near 0 with the others: tokens with weight 0 are not "
-            "trained on.",
+            "0 with the corrections `none` and `truncate`. Near 0 with other corrections: tokens with weight 0 are "
+            "not trained on.",
         ),
         Metric(
             ("mismatch/explained",),
