@@ -259,8 +259,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/expected",),
             "share",
             "Mean pass rate that the sampler `mopps` predicts, over all problems.",
-            "Rises as the policy learns. `rollout/pass_rate` differs from `sampler/expected`: the sampler draws problems "
-            "whose predicted pass rate is near its option `target`.",
+            "Rises as the policy learns. `rollout/pass_rate` differs from `sampler/expected`: the sampler draws "
+            "problems whose predicted pass rate is near its option `target`.",
         ),
     ),
     **STEP_METRICS,
