@@ -27,7 +27,7 @@ class TicTacToe(Game):
 
     ## Difficulty
     ``strength=0.5`` (0 to 1): probability that the opponent looks for a winning move or, without one, for a move
-    that blocks the policy's win. Without this search, or if it finds no move, the opponent plays a random move. A
+    that blocks the policy's win. If the opponent does not look for these moves, or finds none, its move is random. A
     player that can predict the opponent's moves earns 1.0: matches that cannot be won are not used.
 
     ## Random baseline
