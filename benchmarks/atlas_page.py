@@ -82,8 +82,8 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
 
 - **angle**: the angle in degrees between the expected update and the gradient of the expected return. 0: the
   update has the direction of the gradient (up to rounding, 1 - cosine < 1e-14). 90: no progress. If groups were
-  sampled, because a part draws at random or keeps a state, `a to b` is the interval of three standard errors on each
-  side.
+  sampled, because a part draws at random or keeps a state, `a to b` is the estimate minus and plus three standard
+  errors.
 - **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale
   acts like another learning rate. A scale that depends on the problem gives problems different weights.
 - **noise**: variance of the update of one group, times the number of its episodes, divided by the squared length of

@@ -28,13 +28,13 @@ failing call. Second, a failing call in a wrong episode gets the negative advant
 the training data of each quarter of the first {steps} steps, over all seeds. Each advantage in these tables is a mean
 over calls. A correct episode with a failing call is kept *because of the quota* if its group has fewer correct episodes
 without a failing call than the quota requires."""
-TOLD = """{where}: in the first quarter, {bad:.0%} of the correct episodes that `{paper}` keeps have a failing call,
-{forced:.0%} of them because of the quota. The other correct episodes with failing calls are kept because `{paper}`
-samples by weight instead of rank. Failing calls are therefore reinforced too. In the last quarter, only
-{bad_last:.1%} of the correct episodes that `{paper}` keeps have a failing call. However, {idle:.0%} of the last
-quarter's groups are not trained on. The training data of a step has {calls_last:.1f} failing calls in the last quarter,
-instead of {calls:.1f} in the first, because the policy makes fewer failing calls. The smaller the share of failing
-calls is, the slower it falls. At the end, the share of failing calls is still falling: {falling}."""
+TOLD = """{where}: in the first quarter of the steps, {bad:.0%} of the correct episodes that `{paper}` keeps have a
+failing call; {forced:.0%} of these episodes are kept because of the quota, the others because `{paper}` samples by
+weight instead of rank. Failing calls are therefore reinforced too. In the last quarter, only {bad_last:.1%} of the
+correct episodes that `{paper}` keeps have a failing call. However, {idle:.0%} of the last quarter's groups are not
+trained on. A step of the last quarter trains on {calls_last:.1f} failing calls, instead of {calls:.1f} in the first
+quarter, because the policy makes fewer failing calls. The smaller the share of failing calls is, the slower it falls.
+At the end, the share of failing calls is still falling: {falling}."""
 CLEANER = """`{clean}` adds -1 to the advantage of every failing call that is trained on, also in correct episodes. In
 the first quarter, the advantage of a failing call is {clean_first:+.2f} with `{clean}` and {first:+.2f} with `{paper}`;
 in the last quarter, it is {clean_last:+.2f} and {last:+.2f}."""

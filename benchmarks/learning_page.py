@@ -70,8 +70,8 @@ WORLDS = {
     "indifferent": (
         "If failing calls cost nothing",
         "The cold start is trained on {traces} traces for {sft_steps} steps; the problems are `{source}`. In {errors} "
-        "of the traces, the first call fails ({mistakes}) and is then corrected; in the others, the right call is "
-        "made twice. After the cold start, 50 % of the episodes with a failing first call are correct, and 49 % of "
+        "of the traces, the first call fails ({mistakes}) and is then corrected; in the other traces, the right call "
+        "is made twice. After the cold start, 50 % of the episodes with a failing first call are correct, and 49 % of "
         "those with a working first call (1,024 episodes). The reward therefore does not depend on failing calls. In "
         "this situation, the authors of rStar2-Agent found that GRPO does not lower the share of tool errors. "
         "Learning rate: {learning_rate}.",
@@ -106,9 +106,9 @@ digits.
 | 8 | as 5 | as 3 | as 7, with divisions by zero only | .72 | .34 | .67 | .75 | |
 
 In cold start 3, answers are correct less often after a failing call than after a working one. Plain GRPO therefore
-learns to avoid failing calls although only the answer is rewarded. In cold start 6, failing calls do not lower the
-reward. The next table has the share of failing calls after 40 steps at a learning rate of 1e-3, and for cold start 6
-also the success:
+learns to avoid failing calls although only the answer is rewarded. In the answers of cold start 6, failing calls do
+not lower the reward. The next table has the share of failing calls after 40 steps at a learning rate of 1e-3, and for
+cold start 6 also the success:
 
 | recipe | cold start 3 (.24 before), seed 0 | cold start 3, seed 1 | cold start 6, one seed | success, cold start 6 |
 |---|---|---|---|---|
@@ -117,9 +117,9 @@ also the success:
 | `grpo_roc_ties` | .001 | .007 | .013 | .56 |
 | `grpo_roc_clean` | .005 | .010 | .015 | .62 |
 
-From cold start 3, the share of failing calls of `grpo_clip_higher` is already small; as a mean over the two seeds,
-the other recipes end with a quarter to a half of it. In cold start 6, a call with an undefined name is shorter than
-the right call, so answers without failing calls are longer.
+In the runs from cold start 3, `grpo_clip_higher` already ends with a small share of failing calls; the other recipes
+end with a quarter to a half of this share (means over the two seeds). In cold start 6, a call with an undefined name is
+shorter than the right call, so answers without failing calls are longer.
 """
 
 
@@ -211,11 +211,11 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         text += ["fifth of their steps: after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
-    told = f"This aim is reached by {_listed(passed) or 'no arm'}."
+    told = f"this aim is reached by {_listed(passed) or 'no arm'}."
     text += [
         "",
         f"The largest success in any evaluation is {most:.3f}. The aim is as much success as `{BASE}`, at most a",
-        f"fifth of its failing calls, and shorter correct answers. {told}",
+        f"fifth of its failing calls, and shorter correct answers; {told}",
         "",
     ]
     return text

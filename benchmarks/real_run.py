@@ -212,13 +212,13 @@ def page(told: Mapping[str, Any]) -> str:
     said = [
         HEAD,
         f"Commit {told['commit']}, seed {told['seed']}. The stages took {minutes['all']:.0f} minutes ({told['load']}), "
-        f"and at most {start['peak_gib']:.1f} GiB of memory until the end of the cold start.",
+        f"and needed at most {start['peak_gib']:.1f} GiB of memory until the end of the cold start.",
         "![Left: right answers to held-out problems before and after each training. Right: right answers in each step "
         "of GRPO-RoC](pictures/real-model.png)",
         _table(head, rows),
         f"Right answers are counted on {figures['after']['episodes']} test problems, with one sample per problem at "
-        f"temperature 1. GRPO-RoC changes the share after the cold start by {gain['right']:+.3f} (95 % interval "
-        f"{gain['low']:+.3f} to {gain['high']:+.3f}, paired by problem). Of the episodes in training, "
+        f"temperature 1. GRPO-RoC changes the cold start's share of right answers by {gain['right']:+.3f} (95 % "
+        f"interval {gain['low']:+.3f} to {gain['high']:+.3f}, paired by problem). Of the episodes in training, "
         f"{train['first']:.2f} are right in the first {ENDS} steps and {train['last']:.2f} in the last {ENDS}.",
         _table(["stage", "minutes"], stages),
     ]

@@ -45,7 +45,7 @@ class BootcampEnv(AdaptedEnv):
     ``largest=100`` (in ``bootcamp_options``); an exhaustive search earns 1.0.
 
     ## Random baseline
-    0.08: with the bundled congruences, the player answers a random number below the modulus.
+    0.08: the player answers each bundled problem, a congruence, with a random number below the modulus.
 
     ## Version history
     v0: first version.

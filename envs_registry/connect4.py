@@ -32,8 +32,9 @@ class Connect4(Game):
 
     ## Difficulty
     ``strength=0.8`` (0 to 1): probability that the opponent looks for a winning move or, without one, for a move
-    that blocks the policy's win. Otherwise, or if there is none, the opponent plays a random move. A player that can
-    predict the opponent's moves earns 1.0: matches without a known winning sequence of moves are not used.
+    that blocks the policy's win. If the opponent does not look for these moves, or finds none, its move is random. A
+    player that can predict the opponent's moves earns 1.0: matches without a known winning sequence of moves are not
+    used.
 
     ## Random baseline
     0.06: the player makes random legal moves, gives no intermediate answers, and wins 0.07 of the matches. Measured

@@ -34,8 +34,8 @@ class Negotiate(Game):
 
     ## Difficulty
     ``rounds=5`` (1 to 50); ``reveal=True``: whether the policy knows the opponent's values; with ``reveal=False``, the
-    intermediate question about the value to the opponent is omitted. A player who knows what the opponent will accept
-    earns 1.0.
+    policy is not asked for the value of a deal to the opponent. A player who knows what the opponent will accept earns
+    1.0.
 
     ## Random baseline
     0.31: the player makes random legal proposals and gives no intermediate answers; 0.09 of its episodes are

@@ -41,8 +41,8 @@ class StringCompose(Puzzle):
     is ``show_source=False``, which shows only the names of the functions.
 
     ## Random baseline
-    0.017: the player answers with the unchanged input. The random player earns more at level 1, and hardly anything at
-    level 4.
+    0.017: the player does not apply the functions, and answers with the input string. The random player earns more at
+    level 1, and hardly anything at level 4.
     """
 
     name = "string_compose"

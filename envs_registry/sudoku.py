@@ -39,7 +39,7 @@ class Sudoku(Puzzle):
 
     ## Random baseline
     0.15: the player fills every empty cell with a random digit that the givens of its row, column and box allow.
-    At larger sizes, hardly any grid filled like this is right.
+    At larger sizes, the random player hardly ever fills a grid correctly.
     """
 
     name = "sudoku"

@@ -29,7 +29,7 @@ _HEALTHY = {
         "0.9, suspect the tool or the dialect."
     ),
     "tool_error_share_correct": (
-        "Falls, with the selector `roc` or a penalty. With plain GRPO, it stays where it is: at about 0.1 to 0.15 "
+        "Falls, with the selector `roc` or a penalty. With plain GRPO, the share stays at about 0.1 to 0.15, "
         "according to rStar2-Agent (arXiv 2508.20722)."
     ),
     "tool_calls": (
@@ -69,8 +69,8 @@ def _of_episodes(name: str, figure: Figure) -> Metric:
 
 
 _UNCOUNTED = (
-    "Such episodes are excluded from the other metrics of episodes, except the shares of all played episodes: "
-    "`unavailable`, `cancelled`, `end/NAME` and `dropped/REASON`."
+    "Unavailable and cancelled episodes are excluded from the other metrics of episodes, except the shares of all "
+    "played episodes: `unavailable`, `cancelled`, `end/NAME` and `dropped/REASON`."
 )
 
 
@@ -82,7 +82,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             "share",
             "Standard error of `eval/pass_rate`; episodes of one problem count as dependent.",
             "At most about 0.5 divided by the square root of the number of held-out problems: 0.05 with 100 problems. "
-            "A difference between two evaluations of less than 2 or 3 times this value may be chance.",
+            "A difference between two evaluations of less than 2 or 3 standard errors may be chance.",
         ),
         Metric(
             _everywhere("reward/COMPONENT"),
@@ -95,14 +95,14 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             _everywhere("status/NAME"),
             "share",
-            "Share of the policy's calls that have the status in the name.",
+            "Share of the policy's calls that have the status NAME.",
             "`ok`: the rest of the calls. Any other status: at most 0.5, falling to 0; `empty` is not an error.",
             ("status_dominates",),
         ),
         Metric(
             _everywhere("end/NAME"),
             "share",
-            "Share of the played episodes that have the end in the name.",
+            "Share of the played episodes that have the end NAME.",
             "`answered` (or `terminated`): near 1. `no_answer`: near 0. `tokens`, `turns` and `time`: near 0; above "
             "0.25, that budget cuts too many answers. `unavailable`: 0. `cancelled`: see `rollout/cancelled`.",
         ),
@@ -174,7 +174,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("dropped/REASON",),
             "share",
-            "Share of the played episodes that are not trained on for the reason in the name.",
+            "Share of the played episodes that are not trained on for the reason REASON.",
             "All reasons together: 1 - 1 / `rollout.oversample` if all groups are used, more if some are rejected. "
             "`unavailable`: 0.",
         ),
@@ -232,7 +232,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/problems",),
             "problems",
             "Number of problems from which the sampler draws.",
-            "Falls with `hard_focus` and `unsolved`, rises with the stage of `potential`. Below `problems_per_step`, "
+            "Falls during a run with the sampler `hard_focus` or `unsolved`; rises from stage to stage with the "
+            "sampler `potential`. Below `problems_per_step`, "
             "a step repeats problems.",
         ),
         *(
@@ -258,8 +259,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("sampler/expected",),
             "share",
             "Mean pass rate that the sampler `mopps` predicts, over all problems.",
-            "Rises as the policy learns. `rollout/pass_rate` differs: the sampler draws problems whose predicted pass "
-            "rate is near its option `target`.",
+            "Rises as the policy learns. `rollout/pass_rate` differs from `sampler/expected`: the sampler draws "
+            "problems whose predicted pass rate is near its option `target`.",
         ),
     ),
     **STEP_METRICS,

@@ -7,8 +7,8 @@ from rstar2_env.diagnosis.metrics import Metric
 _LENGTHS = "No general range: it depends on the number and the lengths of the episodes."
 _CLIP = (
     "0 with one update for each rollout. With several updates and ratios of tokens, the shares of both bounds together "
-    "are 0.001 to 0.02, at most 0.5; with ratios of turns or sequences and bounds of about 3e-4, they are 0.6 to 0.85, "
-    "at most 0.95."
+    "are usually 0.001 to 0.02, at most 0.5; with ratios of turns or sequences and bounds of about 3e-4, they are "
+    "usually 0.6 to 0.85, at most 0.95."
 )
 
 
@@ -30,7 +30,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             "gradient",
             "Norm of the gradient before `optim.max_grad_norm` bounds it.",
             "Finite, and above 0 in steps that train on rows with an advantage; at most 10 times "
-            "`optim.max_grad_norm`. A few times `optim.max_grad_norm` is common and harmless.",
+            "`optim.max_grad_norm`. A norm of a few times `optim.max_grad_norm` is common and harmless.",
         ),
         Metric(
             ("learning_rate",),
@@ -110,8 +110,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("logp_difference"),
             "nats",
             "Mean of abs(log π_old - log μ); π_old is the trainer's probability of a sampled token, μ the engine's.",
-            "1e-6 to 1e-4 in float32 and 0.01 to 0.03 in bfloat16; at most `mismatch/explained`. It does not rise if "
-            "all turns are sampled with the newest weights.",
+            "1e-6 to 1e-4 in float32 and 0.01 to 0.03 in bfloat16; at most `mismatch/explained`. The difference does "
+            "not rise if all turns are sampled with the newest weights.",
         ),
         Metric(
             _by_depth("kl"),
@@ -130,8 +130,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("ess"),
             "share",
             "Effective sample size as a share of the tokens, (Σc)² / (n Σc²); c is the correction's weight of a token.",
-            "1 if engine and trainer compute the same probabilities; otherwise near 1. At 0.9, a mean is as precise as "
-            "over nine tenths of the tokens with equal weights.",
+            "1 if engine and trainer compute the same probabilities; otherwise near 1. At 0.9, a weighted mean over "
+            "the tokens is as precise as an unweighted mean over 90 % of them.",
         ),
         Metric(
             _by_depth("weight"),
@@ -144,7 +144,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _by_depth("masked"),
             "share",
             "Share of tokens whose weight in the correction is 0.",
-            "0 with the corrections `none` and `truncate`. Otherwise near 0: tokens with weight 0 are not trained on.",
+            "0 with the corrections `none` and `truncate`. Near 0 with other corrections: tokens with weight 0 are "
+            "not trained on.",
         ),
         Metric(
             ("mismatch/explained",),
@@ -229,7 +230,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("kl",),
             "nats",
             "KL(π, π_ref) of a token, estimated by k3, whatever estimator the term uses.",
-            "0 at the start; below 0.1 in runs that keep their abilities. It rises, then stays at one level.",
+            "0 at the start; below 0.1 in runs that keep their abilities. The divergence rises, then stays level.",
         ),
         Metric(
             ("teacher_kl",),
@@ -277,7 +278,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("tokens/trained",),
             "tokens",
             "Number of tokens in those rows of a step that have an advantage.",
-            "Above 0; at 0, nothing is learned. It depends on the number and the lengths of the episodes.",
+            "Above 0; at 0, nothing is learned. The level depends on the number and the lengths of the episodes.",
         ),
         Metric(
             ("tokens/no_grad",),
@@ -298,7 +299,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("seconds/rollout",),
             "seconds",
             "Time of a step's rollout.",
-            "Constant, unless lengths change. If other devices train at the same time, about `seconds/train`. The "
+            "Constant, unless lengths change. If other devices train meanwhile, ideally equal to `seconds/train`. The "
             "level depends on the model, the machine and the lengths of episodes.",
             ("throughput_falls",),
         ),
@@ -325,14 +326,15 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("seconds/hand_over",),
             "seconds",
             "Time of the weight sync to the engine.",
-            "Near 0 with `engine=transformers`, which shares the weights. Otherwise constant, and small compared with "
-            "`seconds/train`; it depends on the size of the model and on the transport.",
+            "Near 0 with `engine=transformers`, which shares the weights. With other engines constant, and small "
+            "compared with `seconds/train`; the level depends on the size of the model and on the transport.",
         ),
         Metric(
             ("seconds/train",),
             "seconds",
             "Time of a step's passes with a gradient.",
-            "Proportional to `tokens/computed`. If other devices play at the same time, about `seconds/rollout`.",
+            "Proportional to `tokens/computed`. If other devices play the next rollout meanwhile, ideally equal to "
+            "`seconds/rollout`.",
         ),
         Metric(
             ("seconds/wait",),
@@ -344,7 +346,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("seconds/share_waiting",),
             "share",
             "Mean wait of a process for the slowest one, as a share of the rollout's time.",
-            "0.05 to 0.2, from uneven lengths of episodes alone; at most 0.28.",
+            "Usually 0.05 to 0.2, from uneven lengths of episodes alone; at most 0.28.",
         ),
         Metric(
             ("rollout/slowest_process",),

@@ -196,7 +196,7 @@ def test_the_page_shows_every_seed_and_who_reaches_the_aim(
     settings = dataclasses.asdict(learning.Settings(**SETTINGS))
     text = page.write_page({"indifferent": (lines, settings)}, tmp_path).read_text()
     assert "| `grpo_roc` | 0.500, 0.0150, 27.0 | 0.511, 0.0150, 28.0 |" in text
-    assert "shorter correct answers. This aim is reached by `grpo_roc`." in text.replace("\n", " ")
+    assert "shorter correct answers; this aim is reached by `grpo_roc`." in text.replace("\n", " ")
     assert "| `dapo` | 2 | 10 | 0.300 ± 0.141 |" in text
     assert "less success than plain `grpo_clip_higher` after the same number of episodes: `dapo`." in text
     assert "without a run in this world: `grpo_roc`, `grpo_roc_clean`" in text

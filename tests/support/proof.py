@@ -36,7 +36,7 @@ from results import commit
 PAGE = DOCS / "proof.md"
 HEAD = """# Proofs
 
-Proofs are tests that take too long to run for every change. `make proof` runs them (`make proof ARGS="-k storm"`
+Proofs are tests that take too long to run for every change. `make proof` runs the proofs (`make proof ARGS="-k storm"`
 selects some) and writes this page. A proof is a test marked `proof` (`make test` runs a short form), or a test of a
 bridge or a tutorial (CI runs it if its inputs changed). Run a proof again before you finish a change that concerns it.
 The load is the one-minute load average of the whole machine, before and after the proof; under load, the seconds are

@@ -32,8 +32,8 @@ the result shows only that the check reads this figure; a real collapse may look
 A fault is named in time if its [check](diagnosis-checks.md) finds it within 3 steps of the first step at which it can
 be seen. The rule that determines this step was fixed before the measurement, and uses no threshold of a check. A clean
 run counts as a false alarm if any check finds something after any step. The checks were corrected on one half of the
-runs (*tried*). The other half (*aside*) has randomly drawn seeds and strengths, and was measured after the corrections;
-its ranges of strengths were chosen when the thresholds were known.
+runs (*tried*). The other half (*aside*) has randomly drawn seeds and strengths of the faults, and was measured after
+the corrections; the ranges of the strengths were chosen when the thresholds were known.
 
 Four further sets have other forms of the faults; their author chose and committed these forms before seeing a
 threshold: *opened* ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)), *opened2*
@@ -42,9 +42,9 @@ of `lag_beyond_bound`), *blind* ([runs](../tests/support/blind_runs.py), [folder
 and *later*, which has only clean runs ([runs and folders](../tests/support/later_clean.py)). The rows that end in
 *-first* are the first measurements, before a check was corrected on the set: *opened-first* lacks some runs, and before
 *blind-first*, an incomplete measurement had ended because a check raised an exception. The five false alarms of
-*blind-first* have one cause: padding tokens counted as markup of a template. One of the five runs has a second false
-alarm (`cut_by_tokens`). *opened-first* and *blind-first* were measured before their commits were rebased; the table
-names the rebased commits. After *later-first*, `weights_stale` was corrected on *tried*.
+*blind-first* have one cause: padding tokens counted as markup of a template. One run of *blind-first* has a second
+false alarm (`cut_by_tokens`). *opened-first* and *blind-first* were measured before their commits were rebased; the
+table names the rebased commits. After *later-first*, `weights_stale` was corrected on *tried*.
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """

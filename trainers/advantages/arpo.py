@@ -26,7 +26,7 @@ from .wrapped import Wrapped
 
 @dataclass(frozen=True)
 class Arpo(Wrapped):
-    r"""Advantages of the estimator ``of``, kept or averaged on tokens shared by branches: ARPO (arXiv 2507.19849).
+    r"""Advantages of the inner estimator ``of``, for episodes that share tokens: ARPO (arXiv 2507.19849).
 
     With ``hard``, a token that the branches $B_t$ share has the advantage
     $\frac{1}{\lvert B_t\rvert} \sum_{b \in B_t} A_b$, where $A_b$ is the inner advantage of branch $b$.

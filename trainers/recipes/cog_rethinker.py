@@ -1,8 +1,8 @@
 r"""``cog_rethinker``: DAPO with hints for problems that no episode solves (Cog-Rethinker, arXiv 2510.15979).
 
 The policy is asked to decompose an unsolved problem, with solved problems as examples, and then to reflect on wrong
-answers. Right answers that were found with help are trained on by supervision, with only the question as the prompt
-(``sft``); the group itself is rejected, as in DAPO. Only a right answer earns a reward; DAPO's penalty on length is not
+answers. Right answers that were found with help are trained on with the loss ``sft``, with only the question as the
+prompt; the group itself is rejected, as in DAPO. Only a right answer earns a reward; DAPO's penalty on length is not
 used. ``loss.sft.coef`` is the paper's $\lambda$. Its value and the number of refill rounds are this package's choices.
 """
 

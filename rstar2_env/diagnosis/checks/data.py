@@ -113,9 +113,9 @@ register(
         name="held_out_in_training",
         title="Held-out problems are trained on",
         looks_at="the texts of the training problems and of the evaluation problems, ignoring white space and case",
-        rule="at least 3 of the held-out problems and more than 5 % of them were trained on. Their number also "
-        "exceeds, by more than 3 standard errors, the number expected by chance if one family generated the held-out "
-        "problems and all problems drawn in the run",
+        rule="at least 3 of the held-out problems and more than 5 % of them were trained on. The number of these "
+        "problems also exceeds, by more than 3 standard errors, the number expected by chance if one family generated "
+        "the held-out problems and all problems drawn in the run",
         severity="error",
         cause="The same file for training and evaluation, or a benchmark that is part of the training data.",
         change=("rstar2 problems decontaminate --problems PROBLEMS --against HELD_OUT --out clean.jsonl",),

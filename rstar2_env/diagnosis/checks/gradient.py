@@ -105,8 +105,8 @@ register(
     RunCheck(
         name="gradient_zero",
         title="The gradient is zero",
-        looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`), or that kept "
-        "episodes with unequal rewards in one group",
+        looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`), or in which "
+        "the kept episodes of a group have unequal rewards",
         rule="in 3 consecutive steps that should change the weights, the norm of the gradient is exactly 0: a policy "
         "gradient over sampled tokens is never exactly 0",
         severity="error",

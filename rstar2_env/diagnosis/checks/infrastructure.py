@@ -141,9 +141,9 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule="among the calls of a process, in the whole run or since its last labelled call, so few are labelled "
-        f"that the probability of so few is below {_BY_CHANCE:g}, even at half of the rate of the wrapper: half of "
-        "the rate is used, because a fault in a call that fails anyway changes nothing",
+        rule="the number of labelled calls of a process, in the whole run or since its last labelled call, is so low "
+        f"that chance would give it with a probability below {_BY_CHANCE:g}, even at half of the rate of the wrapper: "
+        "half of the rate is used, because a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
         change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),

@@ -183,8 +183,8 @@ register(
     RunCheck(
         name="all_rejected",
         title="The selector rejects every group",
-        looks_at="the groups whose episodes have unequal rewards, or `groups/not_selected` of a run without recorded "
-        "episodes",
+        looks_at="the groups whose episodes have unequal rewards; in a run without recorded episodes, at "
+        "`groups/not_selected`",
         rule="in 3 consecutive steps, the selector rejects at least 95 % of the groups with unequal rewards, which are "
         "at least 6 groups and at least a quarter of all groups: almost nothing is learned",
         severity="error",

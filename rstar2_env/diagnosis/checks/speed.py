@@ -167,7 +167,7 @@ register(
         "`seconds/rollout`; to find the reason, also at the episodes' times in the environment and in queues, and "
         "the tokens trained on per second",
         rule="the mean speed of 5 steps is below 55 % of the speed at the start, which is the median of steps 1 to 3 "
-        "or the median of steps 3 to 7, whichever is higher: the ordinary variation of the speed is smaller",
+        "or the median of steps 3 to 7, whichever is higher: ordinary variation lowers the speed by less than 45 %",
         severity="warning",
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
         "finding lists the metrics that rose.",
