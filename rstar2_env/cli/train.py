@@ -232,7 +232,7 @@ def _problems(
         training: Environment options that the recipe, ``--config`` or ``--set`` gives.
         problems: Value of ``--problems``.
         eval_problems: Value of ``--eval-problems``.
-        holdout: Value of ``--holdout``, which applies to a file of problems.
+        holdout: Value of ``--holdout`` [default for a file of problems: the value in ``training``, else ``_HOLDOUT``].
     """
     from rstar2_env.problems import FAMILIES
 

@@ -256,7 +256,7 @@ class Episode:
         return True
 
     def show(self, text: str, info: Mapping[str, Any]) -> None:
-        """Add the text that the environment shows to the policy, in the chat role that ``info`` specifies."""
+        """Append the environment's text to ``messages``, with the chat role ``info["role"]`` [default: ``user``]."""
         self.messages.append(Message(str(info.get("role", "user")), text))
 
     def void(self, end: Literal["unavailable", "cancelled"] | ReplyEnd, error: str | None = None) -> None:

@@ -21,8 +21,8 @@ class Rstar2Error(Exception):
 
     Attributes:
         section: The section of docs/troubleshooting.md that explains errors of this class; if the class does not name
-            one, the section about the module that raised the error (``error_pages``). A note on the exception shows the
-            section below the message, in a traceback and on the command line: ``docs: rstar2 help
+            one, the section about the module that raised the error (``error_pages``). A note below
+            the message, in a traceback and on the command line, names the section: ``docs: rstar2 help
             troubleshooting#sharding``.
     """
 
@@ -124,7 +124,7 @@ class ConfigurationError(Rstar2Error, ValueError):
         self.value = value
 
     def __str__(self) -> str:
-        """Return the message, with the option as Python writes it."""
+        """Return the message, which shows the option as a Python argument: ``episodes=...``."""
         return self.worded(lambda name, value: f"{name}={'...' if value is None else repr(value)}")
 
     def worded(self, write: Callable[[str, str | None], str]) -> str:

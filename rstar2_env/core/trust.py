@@ -55,7 +55,7 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _FEW = (None, *range(257))
-"""Numbers of processes, and of sessions, that data from a file may set."""
+"""Values that data from a file may set for a number of processes or of sessions."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),

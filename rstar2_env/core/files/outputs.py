@@ -257,7 +257,10 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield the existing paths in options: a whole text, or the part before its first ``:`` or its last ``@``."""
+    """Yield every existing path in the values of options.
+
+    A path may be a whole text, the part before its first ``:``, or the part before its last ``@``.
+    """
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

@@ -168,7 +168,8 @@ def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Decorator that checks a function's arguments by their annotations, and parses arguments given as text.
 
-    An unknown argument also raises a ``ConfigurationError``, which suggests the nearest name and lists all names.
+    An invalid value raises a ``ConfigurationError``. So does an unknown argument: the message suggests the nearest
+    name and lists all names.
     """
     positions = _positions(function)
 

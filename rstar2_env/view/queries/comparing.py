@@ -1,4 +1,4 @@
-"""Compares two runs by problem, and compares their options."""
+"""Compares two runs problem by problem, and compares their options."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _mark(kept: int | None, correct: int, available: int) -> str:
 
 
 def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Count the ``right`` and the ``wrong`` episodes: in all (``played``), and kept for training (``kept``)."""
+    """Count a group's ``right`` and ``wrong`` episodes: all (``played``), and those kept for training (``kept``)."""
     found = {}
     for name, correct in (("right", True), ("wrong", False)):
         side = [row for row in rows if row["correct"] is correct]

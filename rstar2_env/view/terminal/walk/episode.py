@@ -45,7 +45,7 @@ class EpisodeScreen(RunScreen[str]):
         yield Lines()
 
     def update_content(self) -> None:
-        """Update the displayed position in the table of episodes; the episode itself does not change."""
+        """Update the episode's displayed position in the table ("3 of 120"); the episode itself does not change."""
         self._show(self.key)
 
     @work(exclusive=True)
