@@ -214,7 +214,7 @@ def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
 
     Args:
         ctx: The command that was called.
-        **options: The options; the value of each is the name of the command's parameter that the flag sets.
+        **options: For each option, the name of the command's parameter that holds its value.
     """
     from rstar2_env.cli._command import flag
 

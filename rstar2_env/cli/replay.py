@@ -1,4 +1,4 @@
-"""``rstar2 verify --run RUN --episode EPISODE``: replay a stored episode, and list responses that changed."""
+"""``rstar2 verify --run RUN --episode EPISODE``: replay a stored episode, and list the responses that differ."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _FLAGS = {
     "resume": "run.resume",
     "overwrite": "run.overwrite",
 }
-"""Dotted name of the run's option that each flag sets, keyed by the name of the flag's parameter."""
+"""The run's option that each flag sets, by its dotted name; the keys are parameters of ``train_command``."""
 
 
 def train_command(
@@ -282,7 +282,7 @@ def _given_flags(ctx: typer.Context) -> dict[str, tuple[str, object]]:
 
 
 def flag_layers(ctx: typer.Context) -> list[dict[str, Any]]:
-    """Return the options of the run that the flags of ``rstar2 train`` give, except those of the environment."""
+    """Return the run options that the flags of ``rstar2 train`` give, except options of the environment."""
     from rstar2_env.cli._command import flag
     from rstar2_env.cli._options import as_typed
 

@@ -44,8 +44,8 @@ def _rebuild(kind: type[Rstar2Error], args: tuple[Any, ...]) -> Rstar2Error:
 
 
 MOST_LISTED = 24
-"""Maximum number of names that the error about an unknown name lists; if there are more, it names the command that
-lists them."""
+"""Maximum number of names that the error about an unknown name lists; if there are more, the error names the
+command that lists them."""
 
 
 class UnknownNameError(Rstar2Error, KeyError):

@@ -54,7 +54,7 @@ class Secret:
         return hash((Secret, self._value))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the text: another process of the user needs it."""
+        """Pickle the secret's text, which another process of the user needs."""
         return Secret, (self._value,)
 
 

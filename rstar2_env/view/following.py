@@ -25,7 +25,7 @@ _NEAR_S, _FAR_S = 1.0, 15.0
 _SCAN_S = 5.0
 """Minimum seconds between two searches for new runs."""
 _LATELY_S = 60.0
-"""Seconds after a request or a change during which a run is polled often."""
+"""For this many seconds after a request or a change, a run is polled often."""
 _PUBLISH_S = 2.0
 """Minimum seconds between two reports of changes in a run whose index is still being filled."""
 
@@ -119,10 +119,10 @@ class Follower:
             return self._runs[name]
 
     def changes(self, since: str) -> tuple[str, list[str], bool]:
-        """Return a new cursor, the runs that have changed since an earlier one, and whether the list of runs has.
+        """Return a new cursor, the runs that changed after the cursor ``since``, and whether the list of runs changed.
 
-        A cursor is a text that stands for a point in time. If it is empty or from another viewer, all runs count as
-        changed.
+        A cursor is a text that stands for a point in time. If ``since`` is empty or from another viewer, all runs count
+        as changed.
         """
         boot, _, number = since.partition("-")
         with self._lock:

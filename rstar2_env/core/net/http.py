@@ -181,7 +181,7 @@ class BlockingClient:
 
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
 """Function that chooses a server, given the servers that failed so far. Returns a context manager, which yields the
-server's address and is left when the attempt ends."""
+server's address and exits when the attempt ends."""
 
 
 class HttpClient:

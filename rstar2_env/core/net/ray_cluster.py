@@ -132,7 +132,7 @@ def leave() -> None:
 
 
 def connected() -> Any:
-    """Return the module ``ray``; raise an error if the process is not connected: Ray would then start a new cluster.
+    """Return the module ``ray``; raise an error if the process is not connected, since Ray would start a new cluster.
 
     Raises:
         SandboxUnavailableError: The process is no longer connected.

@@ -87,7 +87,7 @@ def option(
     finite: bool = True,
     repr: bool = True,
 ) -> T:
-    """Declare a field of a record of options, with its constraints and either a default or a factory.
+    """Declare a field of a dataclass of options, with constraints and either a default or a factory.
 
     Args:
         default: The default, which is valid even if it violates the constraints.
@@ -126,10 +126,10 @@ class CheckedOptions:
 def check_options(record: Any, prefix: str = "", *, passed_on: bool = False) -> None:
     """Check every field of a dataclass against its annotation and its rule.
 
-    Unparsed text is parsed. If the annotation requires it, a list becomes a tuple, and a dict becomes a record.
+    Unparsed text is parsed. If the annotation requires it, a list becomes a tuple, and a dict a dataclass instance.
 
     Args:
-        record: An instance, frozen or not.
+        record: An instance of the dataclass, frozen or not.
         prefix: Prefix of the names in messages ("Limits.").
         passed_on: Whether text in a field without a declared type stays unparsed, so that the part that receives the
             text can parse it.
@@ -328,7 +328,7 @@ def _kinds(hint: Any) -> list[Any]:
 
 
 def _nested(name: str, value: Mapping[str, Any], hint: Any, *, passed_on: bool) -> Any:
-    """Convert a dict to a record, or parse and check its values, if the annotation requires it."""
+    """Convert a dict to a dataclass instance, or parse and check its values, if the annotation requires it."""
     if says_nothing(hint):
         return value if passed_on else read_loosely(value)
     record = next((member for member in members(hint) if is_record(member)), None)

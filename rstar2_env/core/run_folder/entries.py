@@ -44,7 +44,7 @@ class EpisodeEntry:
         episode: The episode, without token ids; in an evaluation, ``episode.group`` is the episode's number.
         step: Optimizer step for which the episode was played, or after which it was evaluated.
         member: Index of the episode in its group, from 0.
-        decision: The trainer's decision; ``None`` in an evaluation, which selects nothing.
+        decision: The trainer's decision whether to train on the episode; ``None`` in an evaluation.
         more: Further keys of the line, such as ``gold``, and ``seconds`` in an evaluation.
     """
 
@@ -178,7 +178,7 @@ _OF_DECISION = {
     "copies": read.number,
 }
 _DEFAULTS: Mapping[str, Any] = {"reason": "", "round": 0, "advantage": None, "weighed": {}, "copies": 0}
-"""Default values for those keys of a decision that files of earlier versions lack."""
+"""Values of the keys about the selector's decision that files of earlier versions lack."""
 _OF_MEMBER = {"member": read.number}
 _KNOWN = frozenset({"step", *_OF_MEMBER, *_OF_DECISION})
 _OF_TOKENS = {
