@@ -1,7 +1,7 @@
 """The exceptions of rstar2-env: one class for each kind of failure that a user can fix.
 
 A bad episode is data, not an exception: a policy's mistakes are returned as text and a status. These classes are for
-incorrect calls of the package, and for problems of the machine.
+incorrect uses of the package, and for problems of the machine.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Row:
 
     @property
     def environment_tokens(self) -> int:
-        """Number of tokens of the completion that the environment wrote."""
+        """Number of completion tokens that the environment wrote."""
         return int(np.count_nonzero(self.answered_of() >= 0))
 
     @property

@@ -89,7 +89,7 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
     ),
 }
 """Options of engines and of TRL that data from a file may set, keyed by the option that contains them. All others are
-refused: an option may name code that vLLM or TRL imports (``worker_cls``), or make it write and upload files
+refused: an option may name code that vLLM or TRL imports (``worker_cls``), or make them write and upload files
 (``push_to_hub``)."""
 
 
@@ -362,7 +362,7 @@ def _last(place: str) -> str:
 
 
 def _chosen(place: str, value: Any) -> str | None:
-    """Describe the choice of an option if only the user may make it ("a sandbox (...)"); otherwise return ``None``."""
+    """Describe an option's value if only the user may choose it ("a sandbox (...)"); otherwise return ``None``."""
     if isinstance(value, str) and _SERVER.search(value):
         return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and _WRITES.search(value):

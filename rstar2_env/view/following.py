@@ -1,7 +1,8 @@
 """``Follower``: keeps the indexes of runs up to date in a background thread, and reports which runs have changed.
 
 Files are polled, because runs may be written by processes on other machines, whose writes cause no file-system
-notifications here. A run on display is polled every second, a run that has not changed for a while less often.
+notifications on this machine. A run on display is polled every second, a run that has not changed for a while less
+often.
 """
 
 from __future__ import annotations

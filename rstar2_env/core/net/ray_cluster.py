@@ -181,7 +181,7 @@ async def answer_from(node: RayNode) -> None:
 
 
 def _answer() -> None:
-    """Do nothing: the end of the task shows that the node runs processes."""
+    """Do nothing: if this Ray task ends, its node can run processes."""
 
 
 def _only_on(node: RayNode) -> Any:

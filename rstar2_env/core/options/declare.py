@@ -99,7 +99,7 @@ def option(
         choices: All valid values.
         unit: Unit of a number ("seconds"), for the error message.
         finite: Whether to refuse infinities; NaN is always refused.
-        repr: Whether the record's ``repr`` shows the field.
+        repr: Whether the dataclass's ``repr`` shows the field.
     """
     rule = Rule(least, most, above, below, tuple(choices), unit, finite)
     values: dict[str, Any] = {"default": default, "default_factory": factory}
@@ -107,7 +107,7 @@ def option(
 
 
 class CheckedOptions:
-    """Base class of option records: checks every field on construction.
+    """Base class of dataclasses of options: checks every field on construction.
 
     A dataclass with ``slots=True`` must call ``check_options`` in its own ``__post_init__``.
     """

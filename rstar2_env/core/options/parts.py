@@ -117,7 +117,7 @@ def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
 def _within_text(text: str) -> list[Any]:
     """Return the values in a text that may name parts.
 
-    For JSON, this is the parsed value; for other texts, the text itself, the items of a list, and the value of an option.
+    For JSON, return the parsed value; for other texts, the text itself, the items of a list, and an option's value.
     """
     with contextlib.suppress(ValueError, RecursionError):
         return [json.loads(text)]

@@ -23,7 +23,7 @@ TICK_S = 0.5
 """Seconds between two updates of the display."""
 
 FIRST_WAIT_S = 3.0
-"""Seconds after which ``waiting`` displays that the program waits."""
+"""Seconds after which ``waiting`` displays that this process waits."""
 
 
 class ReportProgress(Protocol):

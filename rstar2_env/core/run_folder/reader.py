@@ -397,7 +397,7 @@ def _metrics(record: Any) -> dict[str, Any]:
 
 
 def _event(record: Any) -> dict[str, Any]:
-    """Check the values of an event that readers of runs use; other keys may have any value."""
+    """Check an event's values under the keys that this package reads; other keys may have any value."""
     event = dict(record)
     _check(event, "event", _VALUES["event"])
     for name in ("step", *_NEEDED.get(event["event"], ()), *filter(_VALUES.__contains__, event)):

@@ -60,7 +60,7 @@ class NoSpan:
 
 
 OFF = NoSpan()
-"""The span that every function returns while telemetry is off."""
+"""The span that every function of this module returns while telemetry is off."""
 
 
 class Records(Protocol):
@@ -162,7 +162,7 @@ def report_figures(step: int, figures: Mapping[str, float]) -> None:
 
 
 def carried(function: Callable[[], T]) -> Callable[[], T]:
-    """Wrap a function so that its spans, in any thread, become children of the span that is current now."""
+    """Wrap a function so that spans that it opens, in any thread, become children of the present current span."""
     if _recorder is None:
         return function
     context = copy_context()

@@ -13,7 +13,7 @@ from rstar2_env.view.queries.filters import FIELDS, RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
 MOST_VALUES = 40
-"""Maximum number of values offered for one filter: this many from all episodes, and this many from each split."""
+"""Number of values offered for one filter: at most this many from all episodes, and as many from each split."""
 
 _SHOWN = {
     "success": "pass_rate",
@@ -321,7 +321,7 @@ def _values(rows: Iterable[tuple[Any, str, int]]) -> list[dict[str, Any]]:
 
 
 def _most_frequent(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the ``MOST_VALUES`` most frequent values, and those of each split, sorted by their total count."""
+    """Return the ``MOST_VALUES`` most frequent values overall, and as many of each split, sorted by total count."""
     chosen = {value["value"] for value in values[:MOST_VALUES]}
     for split in {split for value in values for split in value["splits"]}:
         ranked = sorted((value for value in values if split in value["splits"]), key=lambda one: -one["splits"][split])

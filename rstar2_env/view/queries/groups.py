@@ -40,7 +40,7 @@ _SORTS: Mapping[str, str] = {
 _FILTERS = ("split", "step", "problem", "problem_q", "round", "group", "task")
 _MOST_EPISODES = 4096
 _FROM_LINES = ("weighed", "copies", "parent", "seed", "rewards", "answer_tags")
-"""Fields of an episode that are only in its line, not in the index."""
+"""Fields that are only in an episode's line of the episode file, not in the index."""
 
 
 def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:

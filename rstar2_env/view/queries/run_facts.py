@@ -267,7 +267,7 @@ def _without_places(value: Any) -> Any:
 
 
 def _run_option(config: Mapping[str, Any], name: str) -> int | None:
-    """Return a whole-number option of a run, from the section ``run`` of its options if there is one."""
+    """Return a whole-number option of a run, from the section ``run`` if the options have this section."""
     run = config.get("run")
     value = run.get(name) if isinstance(run, Mapping) else config.get(name)
     return value if isinstance(value, int) else None
