@@ -40,7 +40,7 @@ _FLAGS = {
     "resume": "run.resume",
     "overwrite": "run.overwrite",
 }
-"""The run's option that each flag sets, by its dotted name; the keys are parameters of ``train_command``."""
+"""Dotted name of the run option that each flag sets; the keys are parameters of ``train_command``."""
 
 
 def train_command(
@@ -275,7 +275,7 @@ def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
 
 
 def _given_flags(ctx: typer.Context) -> dict[str, tuple[str, object]]:
-    """Return the options that flags give, each with the name of the flag's parameter and the value."""
+    """Return, for each run option that a flag gives, the name of the flag's parameter and the value."""
     absent: tuple[Any, ...] = (None, (), [])
     given = {parameter: value for parameter in _FLAGS if (value := ctx.params[parameter]) not in absent}
     return {_FLAGS[parameter]: (parameter, value) for parameter, value in given.items() if value is not False}

@@ -21,8 +21,8 @@ class Rstar2Error(Exception):
 
     Attributes:
         section: The section of docs/troubleshooting.md that explains errors of this class; if the class does not name
-            one, the section about the module that raised the error (``error_pages``). A note below
-            the message, in a traceback and on the command line, names the section: ``docs: rstar2 help
+            one, the section about the module that raised the error (``error_pages``). A note below the
+            message, in a traceback and on the command line, names the section: ``docs: rstar2 help
             troubleshooting#sharding``.
     """
 

@@ -138,7 +138,7 @@ class Follower:
 
         Args:
             seconds: Time limit in seconds.
-            on_progress: Callback with the number of megabytes of episodes that were read, and their total number. A
+            on_progress: Callback with the megabytes of episodes that were read, and the megabytes in total. A
                 byte that is not yet in the full-text index counts half.
         """
         until = time.monotonic() + seconds

@@ -1,7 +1,7 @@
-"""Options: declaring them, reading them from text (``level=3``) and checking them, for every record and function.
+"""Options of dataclasses and functions: declaring them, reading them from text (``level=3``) and checking them.
 
-A record declares its options as fields; a function declares them as parameters. The annotation gives the type, and a
-``Rule`` gives further constraints::
+A dataclass declares its options as fields; a function declares them as parameters. The annotation gives the type, and
+a ``Rule`` gives further constraints::
 
     @dataclass(frozen=True)
     class Limits(CheckedOptions):
@@ -11,7 +11,7 @@ A record declares its options as fields; a function declares them as parameters.
     def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
 
 Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options that
-depend on each other; a record checks such options in its ``__post_init__``.
+depend on each other; a dataclass checks such options in its ``__post_init__``.
 """
 
 from __future__ import annotations

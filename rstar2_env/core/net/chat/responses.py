@@ -153,5 +153,5 @@ def _items(message: Mapping[str, Any], keep: KeepReasoning) -> list[dict[str, An
 
 
 def _travels(item: Mapping[str, Any]) -> bool:
-    """Whether a server that stores nothing can read an item of an earlier response: reasoning needs its content."""
+    """Whether a server that stores nothing can read an item: a reasoning item must include its content."""
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))

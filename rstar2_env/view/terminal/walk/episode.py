@@ -86,7 +86,7 @@ class EpisodeScreen(RunScreen[str]):
         return super().check_action(action, parameters)
 
     def _adjacent(self, which: str) -> str | None:
-        """Return the key of the next or previous episode in the table, or in the run if the table lacks this episode."""
+        """Return the key of the next or previous episode in the table; in the run if the table lacks this episode."""
         source = self._line if self._place.get("place") is None else self._place
         found: str | None = source.get(which)
         return found
