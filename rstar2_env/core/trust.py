@@ -68,7 +68,7 @@ _SETTING = re.compile(r"""(?<!\w)(\w+)["']?\s*[=:]\s*["']?(?=([^\s,;+"')\]}]*))"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _WRITES = re.compile(r"(?<![\w.-])record_episodes(?![\w.-])")
-"""Matches the name of the wrapper that writes a file to a path that its options name."""
+"""Matches the name of the wrapper that writes a file; one of its options is the file's path."""
 _ENGINE_OPTIONS = frozenset(
     {
         *("max_rows", "seed", "max_prefill_tokens", "max_tokens_in_cache", "cache_share", "idle_s", "threads"),

@@ -22,7 +22,7 @@ from rstar2_env.view.queries.run_facts import RunFacts
 SLICE_S = 0.5
 """Maximum seconds to spend on one run before the next run is read."""
 _NEAR_S, _FAR_S = 1.0, 15.0
-"""Seconds between two polls of a run that is displayed or has changed recently, and of any other run."""
+"""Seconds between two polls: of a run that is displayed or has changed recently; of any other run."""
 _SCAN_S = 5.0
 """Minimum seconds between two searches for new runs."""
 _LATELY_S = 60.0
