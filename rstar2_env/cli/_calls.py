@@ -125,8 +125,8 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Return the arguments with the flags' values as positional arguments, in the order of ``flags``.
 
-    If a flag is missing, its value was typed without the flag, among the other arguments. These are therefore inserted
-    at the position of the first missing flag.
+    If a flag is missing, its value was typed without the flag, among the other arguments. Therefore the other arguments
+    are inserted at the position of the first missing flag.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])

@@ -210,11 +210,11 @@ def as_typed(value: Any, written: str) -> Any:
 
 
 def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
-    """Return options with the values of the command's flags; an error message about a value shows its flag.
+    """Return the values that the command's flags give to options; an error message about a value shows its flag.
 
     Args:
         ctx: The command that was called.
-        **options: The options; the value of each is the name of the command's parameter that the flag sets.
+        **options: For each option, the name of the command's parameter that holds its value.
     """
     from rstar2_env.cli._command import flag
 

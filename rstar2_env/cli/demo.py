@@ -97,7 +97,7 @@ def _show(result: Any) -> None:
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:
-    """Format the metric ``name`` for a table; ``pass_rate`` has its confidence interval, and NaN becomes a dash."""
+    """Format the metric ``name`` for a table; ``pass_rate`` gets a confidence interval, NaN becomes a dash."""
     from rstar2_env.evaluation.figures.statistics import effective_trials, wilson
 
     value = figures[name]

@@ -35,9 +35,9 @@ def diagnose_command(
 ) -> None:
     """List the problems of a run, each with its evidence, its usual cause and a suggested change.
 
-    Each finding has a severity, the steps at which it held, the measured values, up to three episodes that show it
-    (open one with `rstar2 view RUN --text --episode KEY`) and options or commands to try. Checks for which the run
-    lacks data are listed as not recorded. The run is not modified.
+    Each finding has a severity, the steps at which the problem was present, the measured values, up to three
+    episodes that show it (open one with `rstar2 view RUN --text --episode KEY`) and options or commands to try.
+    Checks for which the run lacks data are listed as not recorded. The run is not modified.
     """
     import json
 

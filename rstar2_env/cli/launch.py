@@ -231,7 +231,7 @@ def _engine_settings(
 
 
 def _syncs_by_folder(engine: Mapping[str, Any]) -> bool:
-    """Whether weights are synced through a folder, and the trainer's arguments do not name this folder."""
+    """Whether weights are synced through a folder that the trainer's arguments do not name."""
     return engine.get("transport", "folder") == "folder" and engine.get("weights_dir") is None
 
 

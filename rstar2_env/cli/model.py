@@ -131,10 +131,10 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return the memory of this ``machine``, and the memory that the model needs, in bytes.
+    """Return the memory of this machine (``machine``) and the memory that the model needs, in bytes.
 
-    The needs are ``play``, ``train``, and ``train_lora`` (training with LoRA), estimated for float32. The result is {}
-    if the architecture of the model is unknown.
+    The memory for ``play``, ``train`` and ``train_lora`` (training with LoRA) is estimated for float32. The result is
+    {} if the architecture of the model is unknown.
     """
     from rstar2_env.core.errors import ConfigurationError
 

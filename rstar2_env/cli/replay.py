@@ -1,4 +1,4 @@
-"""``rstar2 verify --run RUN --episode EPISODE``: replay a stored episode, and list responses that changed."""
+"""``rstar2 verify --run RUN --episode EPISODE``: replay a stored episode; list responses that differ from it."""
 
 from __future__ import annotations
 

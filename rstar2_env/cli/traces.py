@@ -469,7 +469,7 @@ def _from_worked_solutions(
 
 
 def _mistakes(file: TraceFile) -> dict[str, int]:
-    """Count the deliberate mistakes of each kind in the traces of the file."""
+    """Count the deliberate mistakes in a file's traces, by kind."""
     from collections import Counter
 
     counts: Counter[str] = Counter()

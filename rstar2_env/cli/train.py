@@ -40,7 +40,7 @@ _FLAGS = {
     "resume": "run.resume",
     "overwrite": "run.overwrite",
 }
-"""Dotted name of the run's option that each flag sets, keyed by the name of the flag's parameter."""
+"""Dotted name of the run option that each flag sets; the keys are parameters of ``train_command``."""
 
 
 def train_command(
@@ -232,7 +232,7 @@ def _problems(
         training: Environment options that the recipe, ``--config`` or ``--set`` gives.
         problems: Value of ``--problems``.
         eval_problems: Value of ``--eval-problems``.
-        holdout: Value of ``--holdout``, which applies to a file of problems.
+        holdout: Value of ``--holdout`` [default for a file of problems: the value in ``training``, else ``_HOLDOUT``].
     """
     from rstar2_env.problems import FAMILIES
 
@@ -275,14 +275,14 @@ def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
 
 
 def _given_flags(ctx: typer.Context) -> dict[str, tuple[str, object]]:
-    """Return the options that flags give, each with the name of the flag's parameter and the value."""
+    """Return, for each run option that a flag gives, the name of the flag's parameter and the value."""
     absent: tuple[Any, ...] = (None, (), [])
     given = {parameter: value for parameter in _FLAGS if (value := ctx.params[parameter]) not in absent}
     return {_FLAGS[parameter]: (parameter, value) for parameter, value in given.items() if value is not False}
 
 
 def flag_layers(ctx: typer.Context) -> list[dict[str, Any]]:
-    """Return the options of the run that the flags of ``rstar2 train`` give, except those of the environment."""
+    """Return the run options that the flags of ``rstar2 train`` give, except options of the environment."""
     from rstar2_env.cli._command import flag
     from rstar2_env.cli._options import as_typed
 

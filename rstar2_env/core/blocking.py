@@ -89,7 +89,7 @@ class _Calls(threading.local):
     Attributes:
         running: Whether the thread has such a call: true from before the event loop is created until after it is
             closed.
-        cancelled: Whether the call was cancelled while the event loop did not run.
+        cancelled: Whether the call was cancelled while the event loop was not running.
     """
 
     running = False

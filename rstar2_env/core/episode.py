@@ -74,7 +74,7 @@ class Episode:
             return is positive.
         answer_tags: Number of times that the policy marked a text as its answer.
         policy_version: Version of the weights that generated the first turn.
-        error: Traceback of the infrastructure failure, or description of an unusable reply; ``None`` without either.
+        error: Traceback of the infrastructure failure, or description of an unusable reply; else ``None``.
         recorded_tokens: ``policy_tokens`` of an episode that was read from a record, since records have no mask.
         steps: Each turn of the policy with its result. Together, the turns contain exactly the policy's tokens and the
             calls of ``statuses``, and their rewards add up to ``reward``.
@@ -256,7 +256,7 @@ class Episode:
         return True
 
     def show(self, text: str, info: Mapping[str, Any]) -> None:
-        """Add the text that the environment shows to the policy, in the chat role that ``info`` specifies."""
+        """Append the environment's text to ``messages``, with the chat role ``info["role"]`` [default: ``user``]."""
         self.messages.append(Message(str(info.get("role", "user")), text))
 
     def void(self, end: Literal["unavailable", "cancelled"] | ReplyEnd, error: str | None = None) -> None:

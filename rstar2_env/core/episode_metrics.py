@@ -165,7 +165,7 @@ def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> 
 
 
 def repetition(episode: Episode, words_of: Callable[[str], Sequence[str]] = str.split) -> float:
-    """Return the share of four-word sequences of the policy that already occurred in the episode, in [0, 1].
+    """Return the share, in [0, 1], of the policy's four-word sequences that occurred earlier in the episode.
 
     The share is ``1 - unique / all`` (seq-rep-4 of Welleck et al., Neural Text Generation with Unlikelihood Training,
     arXiv 1908.04319, section 6.1). A sequence lies within one turn.

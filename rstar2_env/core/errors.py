@@ -1,7 +1,7 @@
 """The exceptions of rstar2-env: one class for each kind of failure that a user can fix.
 
 A bad episode is data, not an exception: a policy's mistakes are returned as text and a status. These classes are for
-incorrect calls of the package, and for problems of the machine.
+incorrect uses of the package, and for problems of the machine.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Rstar2Error(Exception):
 
     Attributes:
         section: The section of docs/troubleshooting.md that explains errors of this class; if the class does not name
-            one, the section about the module that raised the error (``error_pages``). A note on the exception shows the
-            section below the message, in a traceback and on the command line: ``docs: rstar2 help
+            one, the section about the module that raised the error (``error_pages``). A note below the
+            message, in a traceback and on the command line, names the section: ``docs: rstar2 help
             troubleshooting#sharding``.
     """
 
@@ -44,8 +44,8 @@ def _rebuild(kind: type[Rstar2Error], args: tuple[Any, ...]) -> Rstar2Error:
 
 
 MOST_LISTED = 24
-"""Maximum number of names that the error about an unknown name lists; if there are more, it names the command that
-lists them."""
+"""Maximum number of names that the error about an unknown name lists; if there are more, the error names the
+command that lists them."""
 
 
 class UnknownNameError(Rstar2Error, KeyError):
@@ -124,7 +124,7 @@ class ConfigurationError(Rstar2Error, ValueError):
         self.value = value
 
     def __str__(self) -> str:
-        """Return the message, with the option as Python writes it."""
+        """Return the message, which shows the option as a Python argument: ``episodes=...``."""
         return self.worded(lambda name, value: f"{name}={'...' if value is None else repr(value)}")
 
     def worded(self, write: Callable[[str, str | None], str]) -> str:

@@ -1,4 +1,4 @@
-"""``Manner``: how to play one episode, for rollout parts that stop early, measure entropy or use older weights."""
+"""``Manner``: how to play one episode. A rollout part may stop it early, measure its entropy, or use older weights."""
 
 from __future__ import annotations
 

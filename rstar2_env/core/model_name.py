@@ -1,7 +1,7 @@
 """Checks that a name refers to a model, before the model's weights or heavy packages are loaded.
 
 Covered: folders, GGUF files, and names on the Hugging Face hub (one query). Not covered: whether the weights can be
-read, which only loading shows.
+read; only loading them shows this.
 """
 
 from __future__ import annotations

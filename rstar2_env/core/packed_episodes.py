@@ -14,7 +14,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 
 _TOKENS = ("prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs")
-"""Fields of an episode with token data, which ``Episode.record`` omits."""
+"""Fields with an episode's token data; ``Episode.record`` omits these fields."""
 _READ_BY_LOSSES = ("group", "task", "correct", "source")
 
 
@@ -41,7 +41,7 @@ def pack_for_losses(episode: Episode) -> dict[str, Any]:
 
 
 def unpack_for_losses(record: Mapping[str, Any]) -> Episode:
-    """Return the partial episode from a record of ``pack_for_losses``, which may have further keys."""
+    """Return the partial episode from a record of ``pack_for_losses``; further keys in the record are ignored."""
     steps = [
         Turn(**{**turn, "statuses": [ToolStatus(status) for status in turn["statuses"]]}) for turn in record["turns"]
     ]

@@ -71,7 +71,7 @@ class Row:
 
     @property
     def environment_tokens(self) -> int:
-        """Number of tokens of the completion that the environment wrote."""
+        """Number of completion tokens that the environment wrote."""
         return int(np.count_nonzero(self.answered_of() >= 0))
 
     @property
@@ -100,7 +100,7 @@ class Row:
         return self._spread(range(len(self.episode.steps)))
 
     def depth_of(self) -> IntArray:
-        """Return the number of tool calls in the turns before each policy token; -1 on the environment's tokens.
+        """Return, for each policy token, the number of tool calls in earlier turns; -1 on the environment's tokens.
 
         Returns:
             Whole numbers, shape (completion tokens,).

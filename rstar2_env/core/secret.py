@@ -1,8 +1,8 @@
 """``Secret``: a token or key that files, messages and terminals show as ``***``.
 
-Covered: the type ``Secret``; options that hold a secret as text, by their names (``redacted``), before options are
-written; texts that quote a secret of this process (``hidden``), before they are written or printed. Not covered: output
-of the user's own programs, and secrets that a launcher passes on a command line.
+Covered: the type ``Secret``; options that hold a secret as text, recognized by their names (``redacted``), before
+options are written; texts that quote a secret of this process (``hidden``), before they are written or printed. Not
+covered: output of the user's own programs, and secrets that a launcher passes on a command line.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Secret:
         return hash((Secret, self._value))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the text: another process of the user needs it."""
+        """Pickle the secret's text, which another process of the user needs."""
         return Secret, (self._value,)
 
 

@@ -64,7 +64,7 @@ def in_order(
     """Run ``work`` on threads for each task; yield each task with its result, in the order of the tasks.
 
     After a stop request nothing new begins, and the results end with the last task that had begun. An iterator that is
-    closed early waits for work in flight, unless ``at_once`` is set.
+    closed early waits for work in flight, unless ``stop.at_once`` is true.
 
     Args:
         work: Called in one of the threads.

@@ -17,7 +17,8 @@ def harmless(text: object) -> str:
     r"""Escape every character that a terminal would interpret (``\x1b``); keep line breaks and tabs.
 
     A program may print escape sequences, carriage returns or text direction marks. If printed unescaped, they could
-    repaint the reader's terminal or make a line look like another line. Lone surrogates cannot be printed.
+    repaint the reader's terminal or make a line look like another line. Lone surrogates are escaped too, since they
+    cannot be printed.
 
     Args:
         text: The text, or a value to convert to text.

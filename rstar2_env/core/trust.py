@@ -55,7 +55,7 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _FEW = (None, *range(257))
-"""Numbers of processes, and of sessions, that data from a file may set."""
+"""Values that data from a file may set for a number of processes or of sessions."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),
@@ -68,7 +68,7 @@ _SETTING = re.compile(r"""(?<!\w)(\w+)["']?\s*[=:]\s*["']?(?=([^\s,;+"')\]}]*))"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _WRITES = re.compile(r"(?<![\w.-])record_episodes(?![\w.-])")
-"""Matches the name of a part that writes a file to a path in its options."""
+"""Matches the name of the wrapper that writes a file; one of its options is the file's path."""
 _ENGINE_OPTIONS = frozenset(
     {
         *("max_rows", "seed", "max_prefill_tokens", "max_tokens_in_cache", "cache_share", "idle_s", "threads"),
@@ -89,7 +89,7 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
     ),
 }
 """Options of engines and of TRL that data from a file may set, keyed by the option that contains them. All others are
-refused: an option may name code that vLLM or TRL imports (``worker_cls``), or make it write and upload files
+refused: an option may name code that vLLM or TRL imports (``worker_cls``), or make them write and upload files
 (``push_to_hub``)."""
 
 
@@ -117,7 +117,7 @@ class NamedPart(Protocol):
 
 @dataclass(slots=True)
 class _Bounds:
-    """The texts that may name code, and the data that was read from files, which may not.
+    """The texts that may name code, and the data from files, which may not name code.
 
     Attributes:
         texts: Texts that may name code, each with the folders to which its relative paths refer.
@@ -285,7 +285,7 @@ def check_server(part: NamedPart, within: Callable[[Any], Iterable[NamedPart]]) 
 
 
 def record(path: Path, options: Mapping[str, Any]) -> None:
-    """Record that this user began a run with these options at this path, in the current working folder.
+    """Record that, in the current working folder, this user began a run with these options at this path.
 
     A failure to write the record is ignored.
     """
@@ -296,7 +296,7 @@ def record(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def is_recorded(path: Path, options: Any) -> bool:
-    """Whether this user began a run with these options at this path, in the current working folder; see ``record``.
+    """Whether, in the current working folder, this user began a run with these options at this path; see ``record``.
 
     The working folder must be the same because the options may name files of code relative to it.
     """
@@ -321,7 +321,7 @@ def _refused(said: str) -> UntrustedError:
 
 
 def _place_of(written: str) -> str:
-    """Return the data file that contains ``written``, with the option, for error messages; "A file" if unknown."""
+    """Return the data file and the option that contain ``written``, for error messages; "A file" if unknown."""
     assert _active is not None
     for path, values in reversed(_active.found):
         for place, value in _texts(values):
@@ -362,7 +362,7 @@ def _last(place: str) -> str:
 
 
 def _chosen(place: str, value: Any) -> str | None:
-    """Describe the choice of an option if only the user may make it ("a sandbox (...)"); otherwise return ``None``."""
+    """Describe an option's value if only the user may choose it ("a sandbox (...)"); otherwise return ``None``."""
     if isinstance(value, str) and _SERVER.search(value):
         return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and _WRITES.search(value):

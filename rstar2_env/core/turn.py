@@ -24,8 +24,8 @@ class Turn:
         version: Version of the weights that generated the turn.
         info: ``info`` of the environment's step, as JSON-compatible values.
         entropy: Entropy at the start of the turn, if a rollout part requested it (``Manner.candidates``): the sum of
-            -p ln p over the candidates for all measured tokens, where p is the candidate's probability, divided by the
-            logarithm of the vocabulary's size.
+            -p ln p over the candidates for all measured tokens, divided by the logarithm of the vocabulary's size; p is
+            the probability of a candidate.
         stale: Whether weights older than the current ones generated the turn, as a rollout part requested
             (``Manner.stale``).
     """

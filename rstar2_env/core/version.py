@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 
 
 def at_least(version: str, least: str) -> bool:
-    """Whether a version such as ``"7.2.1"`` or ``"0.31.0+rocm721"`` is ``least`` or newer; false if it is invalid."""
+    """Whether a version such as ``"7.2.1"`` or ``"0.31.0+rocm721"`` is ``least`` or newer; false for other texts."""
     found = _numbers(version)
     return bool(found) and found >= _numbers(least)
 

@@ -1,7 +1,8 @@
 """``Follower``: keeps the indexes of runs up to date in a background thread, and reports which runs have changed.
 
 Files are polled, because runs may be written by processes on other machines, whose writes cause no file-system
-notifications here. A run on display is polled every second, a run that has not changed for a while less often.
+notifications on this machine. A run on display is polled every second, a run that has not changed for a while less
+often.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from rstar2_env.view.queries.run_facts import RunFacts
 SLICE_S = 0.5
 """Maximum seconds to spend on one run before the next run is read."""
 _NEAR_S, _FAR_S = 1.0, 15.0
-"""Seconds between two polls of a run that is displayed or has changed recently, and of any other run."""
+"""Seconds between two polls: of a run that is displayed or has changed recently; of any other run."""
 _SCAN_S = 5.0
 """Minimum seconds between two searches for new runs."""
 _LATELY_S = 60.0
-"""Seconds after a request or a change during which a run is polled often."""
+"""For this many seconds after a request or a change, a run is polled often."""
 _PUBLISH_S = 2.0
 """Minimum seconds between two reports of changes in a run whose index is still being filled."""
 
@@ -119,10 +120,10 @@ class Follower:
             return self._runs[name]
 
     def changes(self, since: str) -> tuple[str, list[str], bool]:
-        """Return a new cursor, the runs that have changed since an earlier one, and whether the list of runs has.
+        """Return a new cursor, the runs that changed after the cursor ``since``, and whether the list of runs changed.
 
-        A cursor is a text that stands for a point in time. If it is empty or from another viewer, all runs count as
-        changed.
+        A cursor is a text that stands for a point in time. If ``since`` is empty or from another viewer, all runs count
+        as changed.
         """
         boot, _, number = since.partition("-")
         with self._lock:
@@ -137,7 +138,7 @@ class Follower:
 
         Args:
             seconds: Time limit in seconds.
-            on_progress: Callback with the number of megabytes of episodes that were read, and their total number. A
+            on_progress: Callback with the megabytes of episodes that were read, and the megabytes in total. A
                 byte that is not yet in the full-text index counts half.
         """
         until = time.monotonic() + seconds

@@ -158,7 +158,7 @@ def check_root(root: Path) -> None:
 
 
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each run in and below a folder, with its kind; a file is a run itself.
+    """Yield each run in and below a folder, with its kind; if ``root`` is a file, yield it as an evaluation.
 
     Folders of weights, folders of episodes and hidden folders are skipped. The scan descends into a run only if the
     run is a pipeline or ``root`` itself.

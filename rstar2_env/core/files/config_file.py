@@ -196,7 +196,7 @@ def _composed_once(loader: Any, anchor: Any) -> Any:
 
 
 def _counted(loader: Any) -> Any:
-    """Parse a YAML document, but refuse one whose aliases repeat values so often that reading them would not end."""
+    """Parse a YAML document; refuse it if its aliases repeat values so often that reading would take too long."""
     import yaml
 
     root = yaml.SafeLoader.get_single_node(loader)

@@ -257,7 +257,10 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield the existing paths in options: a whole text, or the part before its first ``:`` or its last ``@``."""
+    """Yield every existing path in the values of options.
+
+    A path may be a whole text, the part before its first ``:``, or the part before its last ``@``.
+    """
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -361,7 +364,7 @@ def _entry(line: bytes) -> dict[str, Any]:
 
 
 def _entries(folder: Path) -> list[str]:
-    """Return the names of the entries of a folder; empty if it holds only its manifest and locks."""
+    """Return the names in a folder, without its manifest and locks; empty if there are no other files below it."""
     if all(_is_ours(path.name) for path in _walk(folder)):
         return []
     return sorted(entry.name for entry in os.scandir(folder) if not _is_ours(entry.name))

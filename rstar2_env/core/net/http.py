@@ -180,8 +180,8 @@ class BlockingClient:
 
 
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
-"""Function that chooses a server, given the servers that failed so far. Returns a context manager, which yields the
-server's address and is left when the attempt ends."""
+"""Function that chooses a server, given the servers that failed so far. It returns a context manager that yields the
+server's address; the caller leaves the context when the attempt ends."""
 
 
 class HttpClient:

@@ -132,7 +132,7 @@ def leave() -> None:
 
 
 def connected() -> Any:
-    """Return the module ``ray``; raise an error if the process is not connected: Ray would then start a new cluster.
+    """Return the module ``ray``; raise an error if the process is not connected, since Ray would start a new cluster.
 
     Raises:
         SandboxUnavailableError: The process is no longer connected.
@@ -181,7 +181,7 @@ async def answer_from(node: RayNode) -> None:
 
 
 def _answer() -> None:
-    """Do nothing: the end of the task shows that the node runs processes."""
+    """Do nothing: if this Ray task ends, its node can run processes."""
 
 
 def _only_on(node: RayNode) -> Any:

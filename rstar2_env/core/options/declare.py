@@ -1,7 +1,7 @@
-"""Options: declaring them, reading them from text (``level=3``) and checking them, for every record and function.
+"""Options of dataclasses and functions: declaring them, reading them from text (``level=3``) and checking them.
 
-A record declares its options as fields; a function declares them as parameters. The annotation gives the type, and a
-``Rule`` gives further constraints::
+A dataclass declares its options as fields; a function declares them as parameters. The annotation gives the type, and
+a ``Rule`` gives further constraints::
 
     @dataclass(frozen=True)
     class Limits(CheckedOptions):
@@ -11,7 +11,7 @@ A record declares its options as fields; a function declares them as parameters.
     def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
 
 Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options that
-depend on each other; a record checks such options in its ``__post_init__``.
+depend on each other; a dataclass checks such options in its ``__post_init__``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def option(
     finite: bool = True,
     repr: bool = True,
 ) -> T:
-    """Declare a field of a record of options, with its constraints and either a default or a factory.
+    """Declare a field of a dataclass of options, with constraints and either a default or a factory.
 
     Args:
         default: The default, which is valid even if it violates the constraints.
@@ -99,7 +99,7 @@ def option(
         choices: All valid values.
         unit: Unit of a number ("seconds"), for the error message.
         finite: Whether to refuse infinities; NaN is always refused.
-        repr: Whether the record's ``repr`` shows the field.
+        repr: Whether the dataclass's ``repr`` shows the field.
     """
     rule = Rule(least, most, above, below, tuple(choices), unit, finite)
     values: dict[str, Any] = {"default": default, "default_factory": factory}
@@ -107,7 +107,7 @@ def option(
 
 
 class CheckedOptions:
-    """Base class of option records: checks every field on construction.
+    """Base class of dataclasses of options: checks every field on construction.
 
     A dataclass with ``slots=True`` must call ``check_options`` in its own ``__post_init__``.
     """
@@ -126,10 +126,10 @@ class CheckedOptions:
 def check_options(record: Any, prefix: str = "", *, passed_on: bool = False) -> None:
     """Check every field of a dataclass against its annotation and its rule.
 
-    Unparsed text is parsed. If the annotation requires it, a list becomes a tuple, and a dict becomes a record.
+    Unparsed text is parsed. If the annotation requires it, a list becomes a tuple, and a dict a dataclass instance.
 
     Args:
-        record: An instance, frozen or not.
+        record: An instance of the dataclass, frozen or not.
         prefix: Prefix of the names in messages ("Limits.").
         passed_on: Whether text in a field without a declared type stays unparsed, so that the part that receives the
             text can parse it.
@@ -168,7 +168,8 @@ def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Decorator that checks a function's arguments by their annotations, and parses arguments given as text.
 
-    An unknown argument also raises a ``ConfigurationError``, which suggests the nearest name and lists all names.
+    An invalid value raises a ``ConfigurationError``. So does an unknown argument: the message suggests the nearest
+    name and lists all names.
     """
     positions = _positions(function)
 
@@ -327,7 +328,7 @@ def _kinds(hint: Any) -> list[Any]:
 
 
 def _nested(name: str, value: Mapping[str, Any], hint: Any, *, passed_on: bool) -> Any:
-    """Convert a dict to a record, or parse and check its values, if the annotation requires it."""
+    """Convert a dict to a dataclass instance, or parse and check its values, if the annotation requires it."""
     if says_nothing(hint):
         return value if passed_on else read_loosely(value)
     record = next((member for member in members(hint) if is_record(member)), None)

@@ -115,9 +115,9 @@ def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
 
 
 def _within_text(text: str) -> list[Any]:
-    """Return a list with the text's JSON value, or, if it is not JSON, with every text in it that may name a part.
+    """Return the values in a text that may name parts.
 
-    Such texts are the text itself, the items of a list, and the value of an option.
+    For JSON, return the parsed value; for other texts, the text itself, the items of a list, and an option's value.
     """
     with contextlib.suppress(ValueError, RecursionError):
         return [json.loads(text)]

@@ -1,6 +1,6 @@
 """Old names of options that were renamed in the last version; calls and recorded files may still use them.
 
-Covered: the options of a function, a class or a record, and the comparison of a recorded run with the present options.
+Covered: the options of a function, class or dataclass, and the comparison of a recorded run with the present options.
 Not covered: old names of commands and flags (``rstar2_env.cli._calls``).
 """
 

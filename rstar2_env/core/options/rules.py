@@ -30,7 +30,7 @@ _LONGEST = 100
 class Rule:
     """Constraints on an option beyond its type.
 
-    For a parameter, write ``Annotated[int, Rule(least=1)]``; for a field of a record, ``option(5, least=1)``.
+    For a parameter, write ``Annotated[int, Rule(least=1)]``; for a field of a dataclass, ``option(5, least=1)``.
 
     Attributes:
         least: Smallest number; for a text or a list, the smallest length.
@@ -306,7 +306,7 @@ def dict_in_text(name: str, known: Iterable[str] = ()) -> str:
 
 
 def _in_text(name: str, hint: Any, rule: Rule) -> tuple[Any, str]:
-    """Return the annotation with records replaced by dicts, and a sentence on how to write a dict as text, or ""."""
+    """Return the annotation with ``dict`` for each dataclass, and a sentence on how to write a dict as text, or ""."""
     alternatives = () if rule.choices else members(hint)
     records = [member for member in alternatives if is_record(member)]
     if not records and not any(map(is_mapping, alternatives)):

@@ -1,7 +1,7 @@
-"""The options that a function, a class or a record accepts: names, annotations, rules and defaults.
+"""The options that a function, a class or a dataclass accepts: names, annotations, rules and defaults.
 
 Covered: annotations that are strings, and those that cannot be resolved (which allow any value); classes whose
-``__init__`` passes ``**options`` on to the next base class; records. Not covered: the handling of the values
+``__init__`` passes ``**options`` on to the next base class; dataclasses. Not covered: the handling of the values
 (``rstar2_env.core.options.declare``).
 """
 
@@ -68,7 +68,10 @@ class Options:
 
 
 def options_of(target: Callable[..., Any]) -> Options:
-    """Return the options of a function or class (also a dataclass); ``**options`` adds the options of base classes."""
+    """Return the options of a function, a class or a dataclass.
+
+    The options of a class whose ``__init__`` takes ``**options`` include the options of its bases.
+    """
     if not isinstance(target, (type, types.FunctionType)):
         return _find(target)
     found = _FOUND.get(target)

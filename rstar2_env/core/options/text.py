@@ -1,7 +1,7 @@
 """Parses options given as text, on a command line or in the notation of parts, according to their annotations.
 
-Covered: ``Written``, text that is not parsed yet, and its conversion to a value; ``Typed``, text that is a value. Not
-covered: ranges and choices (``rstar2_env.core.options.rules``).
+Covered: ``Written``, text that is not parsed yet, and its conversion to a value; ``Typed``, text that is an option's
+value. Not covered: ranges and choices (``rstar2_env.core.options.rules``).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any])
     Args:
         text: The text.
         hint: The annotation of the parameter or field.
-        record: Converts a dict to a record, for annotations that are dataclasses.
+        record: Converts a dict to an instance of a dataclass, if the annotation is a dataclass.
 
     Raises:
         UnreadableError: The text is not a value of that type.

@@ -221,7 +221,7 @@ def _failed(what: str, error: BaseException) -> ConfigurationError:
 
 
 def place_of(error: BaseException) -> str:
-    """Return the innermost line of the traceback that is in the user's code ("mine.py, line 3: "); empty if none is."""
+    """Return the innermost line of the traceback that is in the user's code ("mine.py, line 3: "); "" if no line is."""
     lines = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_users(frame)
     ]

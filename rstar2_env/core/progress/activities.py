@@ -23,7 +23,7 @@ TICK_S = 0.5
 """Seconds between two updates of the display."""
 
 FIRST_WAIT_S = 3.0
-"""Seconds after which ``waiting`` displays that the program waits."""
+"""Seconds after which ``waiting`` displays that this process waits."""
 
 
 class ReportProgress(Protocol):
@@ -41,7 +41,7 @@ class ReportProgress(Protocol):
 
 
 ReportProblem: TypeAlias = Callable[[str], None]
-"""Function that receives the latest problem of the program that is waited for ("connection refused, attempt 2 of
+"""Function that receives the latest problem of the awaited program or server ("connection refused, attempt 2 of
 7")."""
 
 
@@ -74,7 +74,7 @@ class _Wait:
 
 
 class _Display:
-    """Holds the process's activities and the programs that it waits for, and draws those that are shown."""
+    """Holds this process's activities, and the programs that this process waits for; draws those that are shown."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -161,8 +161,8 @@ def progress(
     Args:
         doing: Name of the activity ("playing").
         total: Number of items, if known before the first report.
-        done: Number of items that an earlier run finished. ``None``: at the first report, all finished items except one
-            count as items of an earlier run.
+        done: Number of items that an earlier run finished. ``None`` assumes that this run has finished one item at the
+            first report, and an earlier run the others.
         show: Whether to show the activity and the activities within it; ``None`` shows them if the enclosing activity
             is shown, and hides them if there is no enclosing activity.
     """
@@ -182,12 +182,12 @@ def progress(
 
 @contextmanager
 def waiting(what: str) -> Iterator[ReportProblem]:
-    """Display that the program waits, if the ``with`` block takes some seconds and an activity is displayed.
+    """Display that this process waits, if the ``with`` block takes some seconds and an activity is displayed.
 
     Concurrent ``with`` blocks with the same ``what`` are shown as one.
 
     Args:
-        what: Program or server that is waited for ("http://127.0.0.1:8000/v1").
+        what: The awaited program or server ("http://127.0.0.1:8000/v1").
 
     Yields:
         A function that takes the latest problem, such as "connection refused, attempt 2 of 7".

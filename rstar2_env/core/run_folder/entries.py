@@ -44,7 +44,7 @@ class EpisodeEntry:
         episode: The episode, without token ids; in an evaluation, ``episode.group`` is the episode's number.
         step: Optimizer step for which the episode was played, or after which it was evaluated.
         member: Index of the episode in its group, from 0.
-        decision: The trainer's decision; ``None`` in an evaluation, which selects nothing.
+        decision: The trainer's decision whether to train on the episode; ``None`` in an evaluation.
         more: Further keys of the line, such as ``gold``, and ``seconds`` in an evaluation.
     """
 
@@ -73,7 +73,8 @@ class TokensEntry:
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each completion token when it was drawn, 0 on the environment's.
         advantages: One number for each completion token.
-        ratios: Probability ratio of each completion token, the trainer's over the engine's; empty if not computed.
+        ratios: For each completion token, its probability in the trainer divided by its probability in the engine;
+            empty if not computed.
         shown_ids: Token ids of the prompt that the episode was played with; empty if they equal ``prompt_ids``.
     """
 
@@ -111,7 +112,7 @@ def training_record(
         episode: The episode.
         step: The optimizer step for which the episode was played.
         member: Index of the episode in its group, from 0.
-        decision: The trainer's decision.
+        decision: The trainer's decision whether to train on the episode.
         group: Number of the episode's group, if it differs from ``episode.group``.
     """
     decided = Decision(kept=False) if decision is None else decision
@@ -178,7 +179,7 @@ _OF_DECISION = {
     "copies": read.number,
 }
 _DEFAULTS: Mapping[str, Any] = {"reason": "", "round": 0, "advantage": None, "weighed": {}, "copies": 0}
-"""Default values for those keys of a decision that files of earlier versions lack."""
+"""Default value of each key about the selector's decision that a file of an earlier version may lack."""
 _OF_MEMBER = {"member": read.number}
 _KNOWN = frozenset({"step", *_OF_MEMBER, *_OF_DECISION})
 _OF_TOKENS = {

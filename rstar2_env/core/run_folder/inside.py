@@ -11,8 +11,8 @@ def inside(folder: Path, file: Path) -> Path:
     """Check that a path leads to a file in a run's folder, and return the path unchanged.
 
     Raises:
-        ConfigurationError: The path leads out of the folder, by a link or by its name, or to something other than a
-            file, such as a named pipe. Without this check, another person's run could show any file of this machine.
+        ConfigurationError: The path leads out of the folder (through a link or ``..``), or does not lead to a regular
+            file. Without this check, another person's run could show any file of this machine.
     """
     try:
         place, root = file.resolve(), folder.resolve()

@@ -1,4 +1,4 @@
-"""Names of the files in a run's folder, and the version of the format."""
+"""Names of the files in a run's folder, and the version of the folder's format."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _NAME = re.compile(r"(.*?[^/:.]\.[A-Za-z]\w*)(?::.*)?", re.DOTALL)
 
 
 def file_names(options: Any) -> set[str]:
-    """Return every name in a text of the options that has the form of a file's name; the file may not exist.
+    """Return everything in the texts of the options that looks like a file's name, whether or not the file exists.
 
     Args:
         options: Options of a run, as JSON values. A text may contain several names: ``"./mine.py:Mine+a.jsonl"``.

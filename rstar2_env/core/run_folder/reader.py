@@ -235,7 +235,7 @@ class Run:
         return inside(self.path, self.path / name)
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of one kind, except events of steps that a later resume from an earlier step dropped."""
+        """Return the events of one kind, except events of steps that a resume dropped."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":
@@ -397,7 +397,7 @@ def _metrics(record: Any) -> dict[str, Any]:
 
 
 def _event(record: Any) -> dict[str, Any]:
-    """Check the values of the keys that readers use in an event; other keys may have any value."""
+    """Check an event's values under the keys that this package reads; other keys may have any value."""
     event = dict(record)
     _check(event, "event", _VALUES["event"])
     for name in ("step", *_NEEDED.get(event["event"], ()), *filter(_VALUES.__contains__, event)):

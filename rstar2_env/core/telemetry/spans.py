@@ -51,16 +51,16 @@ class NoSpan:
         """Add the numbers of tokens in a turn's prompt and in its text (``None`` if unknown), and its finish reason."""
 
     def texts(self, messages: Iterable[tuple[str, str]], text: str, finish: str) -> None:
-        """Add a turn, and the conversation before it (roles and texts); call this method only if ``content`` is set."""
+        """Add a turn, and the conversation before it (roles and texts); call this only if ``self.content`` is true."""
 
     def tool_result(
         self, status: ToolStatus, error_type: str | None, injected: bool, arguments: Mapping[str, Any], text: str
     ) -> None:
-        """Add the outcome of a tool call; arguments and text are recorded only if ``content`` is set."""
+        """Add the outcome of a tool call; its arguments and text are recorded only if ``self.content`` is true."""
 
 
 OFF = NoSpan()
-"""The span that every function returns while telemetry is off."""
+"""The span that every function of this module returns while telemetry is off."""
 
 
 class Records(Protocol):
@@ -162,7 +162,7 @@ def report_figures(step: int, figures: Mapping[str, float]) -> None:
 
 
 def carried(function: Callable[[], T]) -> Callable[[], T]:
-    """Wrap a function so that its spans, in any thread, become children of the span that is current now."""
+    """Wrap a function so that spans that it opens, in any thread, become children of the present current span."""
     if _recorder is None:
         return function
     context = copy_context()

@@ -24,7 +24,7 @@ def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tu
     Args:
         index: Index of the run.
         most: Maximum number of episodes.
-        params: Filter, as for the table of episodes.
+        params: Filters of the episodes (``queries.filters``).
 
     Returns:
         The episodes' ids in the index, in the order of the table of episodes; and a note that states how many episodes

@@ -34,7 +34,7 @@ def pack(answers: Answers, *, episodes: int, params: Mapping[str, str] | None = 
     Args:
         answers: Queries over runs that were read completely.
         episodes: Maximum number of episodes per run.
-        params: Filter of the episodes, as for the table of episodes.
+        params: Filters of the episodes (``queries.filters``).
     """
     return _Packer(answers, episodes, params or {}).pack()
 

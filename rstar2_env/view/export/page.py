@@ -106,7 +106,7 @@ def _replaced(pattern: re.Pattern[str], by: str, page: str) -> str:
 
 
 def _script_text(text: str) -> str:
-    """Escape ``<`` so that a script cannot close its element; strings and regular expressions keep their meaning."""
+    """Escape ``<`` so that a script cannot end its HTML element; strings and regular expressions keep their meaning."""
     return re.sub(r"<(?=/script|!--|script)", r"\\x3c", text, flags=re.IGNORECASE)
 
 

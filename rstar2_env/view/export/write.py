@@ -31,7 +31,7 @@ def write_export(
         roots: Run folders, folders that contain runs, and single files of evaluations.
         out: Output file; its folder is created.
         episodes: Maximum number of episodes per run; the page states how the episodes were chosen.
-        params: Filter of the episodes, as for the table of episodes.
+        params: Filters of the episodes (``queries.filters``).
         cache: Folder of indexes [default: in the user's cache folder].
         on_progress: Progress callback, as for ``Follower.read_all``.
         static: Folder of the built page [default: the output of ``make view``].

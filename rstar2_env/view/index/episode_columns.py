@@ -87,7 +87,7 @@ def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Epi
         record: The parsed line.
         split: ``train`` or ``eval``.
         step: Step of the file.
-        line: Line number, from 0, used if the record does not contain its own number.
+        line: Number of the line, from 0; it becomes the group's number if the record has none.
 
     Raises:
         RecordFormatError: The record is not an episode.

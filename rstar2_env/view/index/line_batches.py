@@ -159,7 +159,7 @@ class _Splitter:
 
 
 def _members(file: IO[bytes], start: int) -> Iterator[LineBatch]:
-    """Yield the lines of gzip members from the offset ``start`` on; the last batch of each member has ``after`` set."""
+    """Yield the lines of gzip members from the offset ``start`` on; only a member's last batch has an ``after``."""
     rest = b""
     while True:
         reader, splitter, read = zlib.decompressobj(wbits=31), _Splitter(start), 0

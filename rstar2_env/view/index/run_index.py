@@ -153,7 +153,7 @@ class RunIndex(Closing):
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """Within the block, use a connection as in ``_connected``; the caller must hold the semaphore ``_places``."""
+        """Within the block, use a connection that no other thread uses; the caller must hold ``_places``."""
         db = self._readers.pop() if self._readers else self._open()
         try:
             yield db
@@ -218,7 +218,7 @@ class RunIndex(Closing):
             raise EOFError(f"{file} has changed: {error}") from error
 
     def progress(self) -> tuple[int, int, int, int]:
-        """Return bytes of episodes that were read, bytes in total, number of searchable and of indexed episodes."""
+        """Return four counts: bytes of episodes read, bytes of episodes in total, searchable and indexed episodes."""
         total = sum(file.size for file in line_files_of(self.run) if file.what == "episodes")
         with self.reading() as db:
             taken, worded = db.execute(

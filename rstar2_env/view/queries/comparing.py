@@ -1,4 +1,4 @@
-"""Compares two runs by problem, and compares their options."""
+"""Compares two runs problem by problem, and compares their options."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _row(name: str, a: Side, b: Side) -> dict[str, Any]:
 
 
 def _figures(rows: list[dict[str, Any]], sides: list[dict[str, Side]], key: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the mean success rate of each run over the shared problems, their difference, and counts of changes.
+    """Return the mean success rate of each run over the shared problems, their difference, and counts by ``change``.
 
     The 95 % interval of the difference is cached under ``key``.
     """

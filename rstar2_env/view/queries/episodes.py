@@ -111,7 +111,7 @@ def _cached_ids(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, st
 
 
 def page_of(params: Mapping[str, str], most: int = MOST_ROWS, default: int = 100) -> tuple[int, int]:
-    """Return the offset and the limit (by default ``default``, at most ``most``) that a query's parameters request.
+    """Return ``offset`` and ``limit`` from a query's parameters; ``limit`` is ``default`` if missing, at most ``most``.
 
     Raises:
         ConfigurationError: A value is not a whole number.

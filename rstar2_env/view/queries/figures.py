@@ -13,7 +13,7 @@ from rstar2_env.view.queries.filters import FIELDS, RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
 MOST_VALUES = 40
-"""Maximum number of values offered for one filter, counted over all episodes and again for each split."""
+"""Number of values offered for one filter: at most this many from all episodes, and as many from each split."""
 
 _SHOWN = {
     "success": "pass_rate",
@@ -86,7 +86,7 @@ def warm_cache(index: RunIndex) -> None:
 
 
 def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """Count, at each step, calls by status, episodes by end and by reason for dropping them, and groups by round.
+    """Count at each step: calls by status; episodes by end, and by the reason why they were dropped; groups by round.
 
     Args:
         index: Index of the run.
@@ -248,8 +248,9 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
     """Return the columns that are not empty in the table of episodes, with the kinds and values of their filters.
 
-    Each of a column's ``values`` has the number of episodes with that value: ``count`` in all, ``splits`` by split. If
-    a column has many values, only the ``MOST_VALUES`` most frequent values in all and in each split are returned.
+    Each of a column's ``values`` has the number of episodes with that value: ``count`` in both splits together,
+    ``splits`` by split. If a column has many values, only some are returned: the ``MOST_VALUES`` most frequent by
+    ``count``, and the ``MOST_VALUES`` most frequent in each split.
     """
     found: list[dict[str, Any]] = []
 
@@ -320,7 +321,7 @@ def _values(rows: Iterable[tuple[Any, str, int]]) -> list[dict[str, Any]]:
 
 
 def _most_frequent(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the ``MOST_VALUES`` most frequent values in all and in each split, the most frequent in all first."""
+    """Return the ``MOST_VALUES`` most frequent values overall, and as many of each split, sorted by total count."""
     chosen = {value["value"] for value in values[:MOST_VALUES]}
     for split in {split for value in values for split in value["splits"]}:
         ranked = sorted((value for value in values if split in value["splits"]), key=lambda one: -one["splits"][split])

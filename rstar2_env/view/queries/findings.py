@@ -53,7 +53,7 @@ A thread takes about 1.5 s for a run of this size; a process takes 0.6 s to star
 _NICENESS = 15
 """Niceness of the process that computes findings: while other programs use all cores, it gets 1/30 of a core."""
 _REST_S, _LONGEST_REST_S = 2.0, 10.0
-"""Length of a pause between requests in which ``ChildProcess`` starts its process, and maximum wait for a pause, in s.
+"""Seconds without a request after which ``ChildProcess`` starts its process; maximum seconds to wait for this pause.
 
 On a machine with few cores, even a process of low priority delays a page that is being opened.
 """
@@ -203,8 +203,8 @@ class RunFindings:
     """Computes and caches findings by run, one run at a time, in the background; thread-safe.
 
     Args:
-        look: Function that computes the findings of a run, given its path and name. By default ``findings_of``; for a
-            large run in a separate process, unless the caller waits without a time limit.
+        look: Function that computes the findings of a run, given its path and name [default: ``findings_of``, in a
+            separate process if the run is large and the caller waits with a time limit].
         share: Time for which findings of a run in progress are kept, as a multiple of the time that their computation
             took.
     """

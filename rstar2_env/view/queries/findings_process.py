@@ -1,6 +1,6 @@
 """The program of the process that computes findings: ``python PATH/findings_process.py RUN NAME PARENT NICENESS``.
 
-It lowers its priority before it imports the package, since the imports alone compute for a second.
+It lowers its priority before it imports the package, since the imports alone take a second of CPU time.
 """
 
 from __future__ import annotations

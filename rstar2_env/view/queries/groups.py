@@ -40,7 +40,7 @@ _SORTS: Mapping[str, str] = {
 _FILTERS = ("split", "step", "problem", "problem_q", "round", "group", "task")
 _MOST_EPISODES = 4096
 _FROM_LINES = ("weighed", "copies", "parent", "seed", "rewards", "answer_tags")
-"""Fields of an episode that are only in its line, not in the index."""
+"""Fields that are only in an episode's line of the episode file, not in the index."""
 
 
 def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _mark(kept: int | None, correct: int, available: int) -> str:
 
 
 def _quotas(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Count the ``right`` and the ``wrong`` episodes: in all (``played``), and kept for training (``kept``)."""
+    """Count a group's ``right`` and ``wrong`` episodes: all (``played``), and those kept for training (``kept``)."""
     found = {}
     for name, correct in (("right", True), ("wrong", False)):
         side = [row for row in rows if row["correct"] is correct]

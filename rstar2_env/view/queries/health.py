@@ -19,7 +19,7 @@ from rstar2_env.diagnosis.result import Diagnosis
 
 HealthState: TypeAlias = Literal["ok", "watch", "problem", "unknown"]
 """State of a metric. ``ok``: no check reports anything now; ``watch``: a check reports a warning or a note;
-``problem``: a check reports an error; ``unknown``: no check could decide."""
+``problem``: a check reports an error; ``unknown``: every check lacks data."""
 _STATES: Mapping[str, HealthState] = dict(zip(SEVERITIES, ("problem", "watch", "watch"), strict=True))
 _MOST_POINTS = 60
 _HELD_OUT = "eval/"

@@ -121,7 +121,7 @@ def _shared(least: str, most: str) -> int:
 
 
 def short_question(question: str, task: str, heads: Mapping[str, int], longest: int = QUESTION) -> str:
-    """Return the start of a question, without the prefix of its task's questions; ``heads`` has the prefix lengths."""
+    """Return the start of a question, without the prefix that its task's questions share (length in ``heads``)."""
     return question[heads.get(task, 0) :][:longest]
 
 

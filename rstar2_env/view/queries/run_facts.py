@@ -36,7 +36,7 @@ MOST_BYTES = 16 << 20
 _ENDS = frozenset({"finished", "interrupted", "failed"})
 """Names of the events that end a run; a run's state after such an event has the same name."""
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
-"""Options, such as seeds and paths, that may differ between runs that plots draw as one band; see ``group_of``."""
+"""Names of options that ``group_of`` ignores: plots draw runs that differ only in these options as one band."""
 
 
 class RunFacts:
@@ -103,7 +103,7 @@ class RunFacts:
         return merged
 
     def notes(self) -> list[str]:
-        """Return notes on unreadable content of the files that were read so far, including metrics and events."""
+        """Return notes on unreadable content of the metrics, the events, and the other files that were read so far."""
         self._events.read()
         self._metrics.read()
         with self._lock:
@@ -252,7 +252,7 @@ _REVOCABLE = frozenset({"checkpoint", "evaluation", "saved"})
 
 
 def group_of(config: Mapping[str, Any]) -> str:
-    """Return a digest of a run's options except ``_PLACES`` (seed, paths); plots draw equal digests as one band."""
+    """Return a digest of a run's options without ``_PLACES``; plots draw runs with equal digests as one band."""
     try:
         text = json.dumps(_without_places(config), sort_keys=True, default=str)
     except RecursionError:
@@ -267,7 +267,7 @@ def _without_places(value: Any) -> Any:
 
 
 def _run_option(config: Mapping[str, Any], name: str) -> int | None:
-    """Return a whole-number option of a run, from the section ``run`` of its options if there is one."""
+    """Return a whole-number option of a run, from the section ``run`` if the options have this section."""
     run = config.get("run")
     value = run.get(name) if isinstance(run, Mapping) else config.get(name)
     return value if isinstance(value, int) else None

@@ -57,7 +57,7 @@ def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
 
 
 def _history(db: sqlite3.Connection) -> dict[str, Any]:
-    """Return lists with one value for each training step in ``steps``; and ``seen``, the number of problems played.
+    """Return ``steps`` (the training steps), lists with a value per step, and ``seen``, the number of problems played.
 
     The lists are ``success`` (the success rate), ``new_problems``, and ``refilled`` (the number of groups that were
     played after the first round). ``groups`` has three lists: the numbers of groups whose episodes are all wrong, mixed

@@ -24,8 +24,8 @@ _ACTIVITIES = {
 }
 """The name that sentences use for each part of a step's time."""
 _PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
-"""Parts of a step that run during training if episodes are played ahead; sentences then count ``seconds/wait`` instead
-of them."""
+"""Parts of a step that run during training if episodes are played ahead. Sentences then leave out the time of these
+parts, and include ``seconds/wait``."""
 _COLLAPSING = {
     "policy/entropy": "entropy",
     "rollout/tokens": "tokens per episode",
@@ -44,8 +44,8 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
 
     Returns:
         For each sentence its ``text``; ``filter``, the filters that select its episodes (``None`` without episodes);
-        ``parts``, by name, the filters that select the most frequent kinds of these episodes; and ``metric``, the
-        metric whose plot shows more (``None`` without a plot).
+        ``parts``, which has the filters of the most frequent kinds of these episodes, by the kind's name; and
+        ``metric``, the metric whose plot shows more (``None`` without a plot).
     """
     by_step = cached_figures(index, "by_step train")
     of_episodes = (

@@ -41,8 +41,8 @@ _MOST_ADDRESS = 8192
 class RequestGuard:
     """Middleware that forwards the requests of the viewer's page, and refuses all others.
 
-    It refuses methods other than GET and HEAD, foreign host names and origins, long addresses, and requests without
-    the required token.
+    It refuses a request with a method other than GET or HEAD, with a foreign host name or origin, with a long address,
+    or without the required token.
 
     Args:
         app: The guarded application.

@@ -24,7 +24,7 @@ from rstar2_env.view.server.options import ViewOptions
 
 _STOP_S = 3
 _PORT_ERRORS = frozenset({errno.EADDRINUSE, errno.EACCES})
-"""Error numbers of a failed start for which the port is the cause, not the host."""
+"""``errno`` values that show that the port, not the host, is the cause of a failed start."""
 
 
 class ViewServer(Closing):

@@ -25,7 +25,7 @@ from rstar2_env.view.words import words
 
 _NOTES = 10
 _FIELD = {"reward": "reward", "tokens": "policy_tokens", "turns": "turns"}
-"""For each mean in the summary, the field of a record from which it is computed."""
+"""For each mean in the summary, the averaged field of the episodes' records."""
 
 
 def read_file(file: Path, episode: int | None = None) -> dict[str, Any]:

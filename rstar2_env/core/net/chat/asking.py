@@ -84,7 +84,7 @@ class AskedModel(CheckedOptions):
 def judge_endpoint(
     url: str, api_key: str | Secret | None, *, timeout_s: float, retries: int, api: ChatApi = "chat"
 ) -> ChatEndpoint:
-    """Return a client for a judge's endpoint, which also retries requests that timed out.
+    """Return a client for a judge's endpoint; the client also retries requests that timed out.
 
     Raises:
         ConfigurationError: The URL is invalid.

@@ -129,12 +129,12 @@ class Meter:
 
 
 class Pace:
-    """Delays requests so that all threads together stay within the rates of ``limits``.
+    """Delays requests so that all threads together stay within the limits per minute.
 
     Requests are spread evenly. The tokens of a reply are known only afterwards, so they delay later requests.
 
     Args:
-        limits: The limits, of which the rates and ``in_flight`` are used.
+        limits: The limits; only ``in_flight`` and the limits per minute are used.
     """
 
     def __init__(self, limits: ChatLimits) -> None:
@@ -150,7 +150,7 @@ class Pace:
         return self._seats
 
     def wait(self) -> None:
-        """Wait until the rates allow another request."""
+        """Wait until the limits per minute, and the delay set by ``hold``, allow another request."""
         while True:
             with self._lock:
                 now = time.monotonic()

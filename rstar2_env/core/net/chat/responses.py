@@ -45,7 +45,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
     Args:
         messages: The conversation, in the form of chat completions. An assistant's message may have the items of its
-            response (``ChatReply.items``) under ``items`` and its id under ``response_id``.
+            response (``ChatReply.items``) under ``items``, and the response's id under ``response_id``.
         fields: The other fields, in the form of chat completions; ``seed`` is dropped, since the API has none.
         keep: How reasoning is kept between turns; see ``KeepReasoning``.
     """
@@ -153,5 +153,5 @@ def _items(message: Mapping[str, Any], keep: KeepReasoning) -> list[dict[str, An
 
 
 def _travels(item: Mapping[str, Any]) -> bool:
-    """Whether a server that stores nothing can use an item again: a reasoning item must include its content."""
+    """Whether a server that stores nothing can read an item: a reasoning item must include its content."""
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))

@@ -45,7 +45,7 @@ class EpisodeScreen(RunScreen[str]):
         yield Lines()
 
     def update_content(self) -> None:
-        """Update the displayed position in the table of episodes; the episode itself does not change."""
+        """Update the episode's displayed position in the table ("3 of 120"); the episode itself does not change."""
         self._show(self.key)
 
     @work(exclusive=True)
@@ -86,7 +86,7 @@ class EpisodeScreen(RunScreen[str]):
         return super().check_action(action, parameters)
 
     def _adjacent(self, which: str) -> str | None:
-        """Return the key of the next or previous episode in the table (in the run, if the table lacks this episode)."""
+        """Return the key of the next or previous episode in the table; in the run if the table lacks this episode."""
         source = self._line if self._place.get("place") is None else self._place
         found: str | None = source.get(which)
         return found

@@ -84,7 +84,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def _lines_of(parts: Sequence[RenderableType], width: int) -> tuple[list[Strip], list[int]]:
-    """Render parts to lines; also return the index of each panel's first line."""
+    """Render parts to lines; also return the index of the first line of each part that is a ``Panel``."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor", markup=False)
     lines: list[Strip] = []
     panels: list[int] = []
