@@ -64,8 +64,8 @@ def export_model(
 
     Raises:
         UntrustedError: The run requires code that comes with its model, and is not trusted.
-        ConfigurationError: The weights do not exist, the folder holds something else, a link leads out of the folder of
-            the weights, or a check of the hub fails.
+        ConfigurationError: The weights do not exist, the content of ``out`` must not be replaced, a link leads out of
+            the folder of the weights, or a check of the hub fails.
         ServiceError: The hub cannot be reached or rejected the push; calling again resumes it.
         MissingExtraError: torch or transformers is not installed.
     """
@@ -154,7 +154,7 @@ def _card(weights: Weights, merged: bool, stored: str) -> str:
     Args:
         weights: The exported weights.
         merged: Whether a LoRA adapter was merged into them.
-        stored: Their precision.
+        stored: The precision of the exported weights.
     """
     if weights.run is None:
         own = weights.folder / CARD_FILE

@@ -62,7 +62,7 @@ def write_weights(
         Whether an adapter was merged, and the precision.
 
     Raises:
-        ConfigurationError: The weights cannot be read, or the base model of the shards does not exist.
+        ConfigurationError: The weights cannot be read, or the base model of an adapter in shards does not exist.
     """
     be_quiet()
     below = adapter_in(str(weights.folder), None) if weights.adapter else None
@@ -159,7 +159,7 @@ def _cast(folder: Path, dtype: str) -> None:
 
 
 def _save_tokenizer(tokenizer: PreTrainedTokenizerBase, weights: Weights, into: Path) -> None:
-    """Write the tokenizer with the training chat template, and the end-of-turn tokens to the generation configuration.
+    """Write the tokenizer with the training chat template; add end-of-turn tokens to the generation configuration.
 
     For weights without a run, the generation configuration does not change.
     """

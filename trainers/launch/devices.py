@@ -15,7 +15,8 @@ VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Environment variables that select the visible accelerators. torch for ROCm reads both variables, and vLLM requires
 them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Environment variable that selects devices in the ROCm runtime; the variables in ``VISIBLE`` number only these."""
+"""Environment variable that selects devices in the ROCm runtime. The variables in ``VISIBLE`` then number only the
+selected devices."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
 """Device files through which programs use accelerators on Linux: AMD's, NVIDIA's, and that of WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")

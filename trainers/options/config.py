@@ -38,7 +38,7 @@ DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 HANDOVERS = ("drain", "carry")
 TAILS = ("wait", "drop", "carry")
-"""Values of ``rollout.tail``: the treatment of the groups of a step that end last."""
+"""Values of ``rollout.tail``, which says how the slowest groups of a step are treated."""
 LISTS = ("reward", "loss", "hook")
 """Slots of a trainer that hold a list of parts."""
 
@@ -110,7 +110,7 @@ class ModelOptions:
     """The policy: its weights, their precision and computation, and its chat template.
 
     Attributes:
-        path: Folder, GGUF file or hub name of a causal language model, a LoRA adapter, or a loaded model.
+        path: Folder, GGUF file or hub name of a causal language model; or a LoRA adapter; or a loaded model.
             ``model="PATH"`` is short for it.
         revision: Branch, tag or commit of a model on the hub.
         dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, and on a CPU if
@@ -276,8 +276,8 @@ class OptimOptions:
             one optimizer step; a rollout with fewer groups takes one step for each group.
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
             its own pass. On a CPU, a pass also keeps at most 0.5 GiB of activations.
-        share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
-            only once if that costs less; see docs/training-step.md#shared-prefixes.
+        share_prefixes: If rows of a pass begin with the same tokens, such as the prompt of a group, compute these
+            tokens only once, unless that costs more; see docs/training-step.md#shared-prefixes.
         offload_state: Keep the optimizer's state in host memory while vLLM plays in the training processes, so that
             vLLM's cache may be larger. The state returns to the device before the optimizer's step. ``None`` enables
             this if the engine sleeps (``engine.sleep``) and its cache would otherwise not hold the episodes in flight

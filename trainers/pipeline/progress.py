@@ -69,7 +69,7 @@ def left(tasks: Sequence[TimedStep], now: str = "", share: float = 0.0, spent: f
     Args:
         tasks: All steps; steps with ``measured`` have finished.
         now: Id of the running step; empty if no step is running.
-        share: Share of the running step that was done in the seconds ``spent``, 0 to 1.
+        share: Share of the running step, 0 to 1, that was done in the last ``spent`` seconds.
         spent: Seconds since the start of the running step.
     """
     seconds, unknown = 0.0, []

@@ -225,7 +225,7 @@ def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: b
 
 
 def _nodes(count: int) -> list[str]:
-    """Return the names of the machines of this Slurm job, whose number must be ``count``."""
+    """Return the names of this Slurm job's machines; the job must have ``count`` machines."""
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed:
         raise ConfigurationError(

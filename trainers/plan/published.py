@@ -95,7 +95,7 @@ def prime_seconds(name: str, count: int, row: int) -> float:
 
 
 def miles_plan() -> Plan:
-    """Return the plan of the published run of miles (Qwen3-30B-A3B on 8 MI300X), whose trainer gathers no weights."""
+    """Return a plan for the published run of miles (Qwen3-30B-A3B on 8 MI300X); miles does not gather weights."""
     work = Workload(groups=32, played=8, trained=8, budget=8192, tokens_per_device=16_384, in_flight=512)
     assume = Assumptions(mean_tokens=MILES_TOKENS, sharding_gb_s=1e9)
     return make_plan(MODELS["qwen3-30b-a3b"], DEVICES["mi300x"], 8, work, assume, serve=0)

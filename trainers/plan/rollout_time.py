@@ -22,7 +22,7 @@ from .device import Device
 
 @dataclass(frozen=True, slots=True)
 class RolloutTime:
-    """The rollout of one engine's share of a step.
+    """The time of a simulated rollout, in which one engine plays its share of a step's episodes.
 
     Attributes:
         seconds: Seconds from the start of the first episode to the end of the last.

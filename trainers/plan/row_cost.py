@@ -53,7 +53,7 @@ class RowCost:
 
     @property
     def kept(self) -> int:
-        """Number of values that a layer keeps for each token."""
+        """Number of values that a layer keeps for each token until the backward pass."""
         return 6 * self.hidden + 2 * (self.queries or self.hidden) + 4 * (self.feed_forward or 4 * self.hidden)
 
     def time(self, tokens: float, pairs: float) -> float:
@@ -90,7 +90,7 @@ def attention_calls(spans: Sequence[tuple[int, int]]) -> list[list[Chunk]]:
             tokens.
 
     Returns:
-        The chunks of each call. All chunks of a call begin their rows, or none does.
+        The chunks of each call. Either every chunk of a call begins its row, or none does.
     """
     chunks: list[Chunk] = []
     for row, (start, stop) in enumerate(spans):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 PartLevel = Literal["ok", "problem", "skipped", "late"]
-"""Result of a part of a proof: ``problem`` means an error or a wrong result, ``late`` that the time was up."""
+"""Result of a part of a proof: ``problem`` means an error or a wrong result; ``late`` means that the time was up."""
 
 
 @dataclass(frozen=True, slots=True)

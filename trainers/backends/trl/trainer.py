@@ -418,9 +418,9 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics; for an optimizer step, add this package's metrics of all processes instead of TRL's metrics.
+        """Log metrics; for an optimizer step, this package's metrics, over all processes, replace TRL's own.
 
-        The added metrics cover the time since the previous step's metrics were logged.
+        This package's metrics cover the time since the previous step's metrics were logged.
         """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}

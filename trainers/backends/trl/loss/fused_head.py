@@ -51,7 +51,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
 
 class _LogProbs:
-    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method, and chooses a function for the device."""
+    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method by a function that suits the device."""
 
     @staticmethod
     def apply(hidden: Tensor, *args: Any) -> Any:

@@ -58,8 +58,8 @@ class BatchLayout:
         """Return the groups of each optimizer step on one rollout.
 
         Args:
-            step: Number of the first optimizer step on the rollout; it determines the random order together with
-                ``seed``.
+            step: Number of the first optimizer step on the rollout; it determines the random order of the groups
+                together with ``seed``.
             groups: The groups of all processes.
         """
         rng = np.random.default_rng([self.seed, step, 0])
@@ -172,7 +172,7 @@ class PendingRows:
         *,
         share_prefixes: bool = False,
     ) -> Self:
-        """Exchange rows among the processes; each gets whole groups, and about as many tokens as the others.
+        """Exchange rows, so that each process gets whole groups and about as many tokens as every other process.
 
         All processes call it together.
 

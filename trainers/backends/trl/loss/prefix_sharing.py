@@ -122,7 +122,7 @@ class PrefixSharing:
         return bool(self._models) and self.obstacle is None
 
     def check(self, policy: Any, device: torch.device, *, exact: bool) -> None:
-        """Turn sharing off if, on any model, log-probabilities of a small prefix tree and separate rows differ.
+        """Turn sharing off if a model's log-probabilities differ between a small prefix tree and separate rows.
 
         All processes call it.
 
@@ -139,7 +139,7 @@ class PrefixSharing:
                 )
 
     def divide(self, rows: Sequence[Row], budget: int) -> tuple[list[list[int]], list[int]]:
-        """Divide rows into prefix trees, and rows that are computed separately; see ``packing.divide``."""
+        """Group rows into prefix trees, and return the remaining rows, which need none; see ``packing.divide``."""
         found = [at for at, row in enumerate(rows) if self.active and row.tokens <= self._longest]
         trees, others = divide([rows[at].ids for at in found], budget, self._cost)
         left = set(range(len(rows))).difference(found)

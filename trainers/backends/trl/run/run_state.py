@@ -245,7 +245,7 @@ class TrlRunState:
         self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings that hooks can change, as JSON values; the trainer saves a reset reference itself."""
+        """Return the settings that hooks can change, as JSON values, without the reference (the trainer saves it)."""
         terms: list[Any] = list(self._trainer.objective.terms)
         return {
             "wanted": [asdict(self._limits), self._temperature],

@@ -27,9 +27,9 @@ TOLERANCE = {torch.float32: 2e-3, torch.float16: 0.03, torch.bfloat16: 0.1}
 """Maximum mean distance of log-probabilities, in nats, by the precision of computation. Two implementations with the
 same weights differ by 1e-6 to 1e-4 in float32, and by 0.01 to 0.03 in bfloat16."""
 EXPLAINED = {**TOLERANCE, torch.float32: 5e-4}
-"""Maximum mean distance, in nats, that rounding in a precision can explain. In float32, rounding causes up to 1e-4. The
-value for float32 lies between 1e-4 and ``TOLERANCE``, so that the check ``engine_differs`` of the diagnosis notices an
-engine in bfloat16."""
+"""Maximum mean distance of log-probabilities, in nats, that rounding can explain, by precision. In float32, rounding
+causes up to 1e-4. The value for float32 lies between 1e-4 and ``TOLERANCE``, so that the check ``engine_differs`` of
+the diagnosis notices an engine in bfloat16."""
 
 _TOKENS = 16
 _SEED = 20_231
