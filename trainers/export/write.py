@@ -1,4 +1,4 @@
-"""``write_weights``: writes weights to a folder that transformers can load, from a folder or shards.
+"""``write_weights``: writes weights, from a model's folder or from shards, to a folder that transformers can load.
 
 Covered: copying unchanged files, converting precision, merging LoRA adapters (in float32), shards of FSDP2 and ZeRO;
 tokenizer, chat template, and a generation configuration with the end-of-turn tokens of the policy. Not covered:

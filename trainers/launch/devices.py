@@ -60,7 +60,7 @@ class Devices:
 
         Args:
             outer: The environment variables of this process. If they include a variable of ``VISIBLE``, such as
-                ``CUDA_VISIBLE_DEVICES=4,5``, a device number is an index into its list: device 0 is the entry 4. The
+                ``CUDA_VISIBLE_DEVICES=4,5``, a device number is an index into that list: device 0 is the entry 4. The
                 returned variables contain the entries, not the indices.
 
         Raises:

@@ -231,7 +231,7 @@ def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str
 
 @contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Prepend a place in the file to the message of any error that is raised in the context."""
+    """Context manager that prepends a place in the file to the message of any error that is raised inside it."""
     try:
         yield
     except Rstar2Error as error:

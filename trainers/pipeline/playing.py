@@ -82,7 +82,7 @@ class PlayingStage(EngineStage):
 
     @property
     def _policy(self) -> PolicyOptions:
-        """Return the loading and sampling options, with ``max_in_flight`` for all servers together."""
+        """Return the loading and sampling options; their ``max_in_flight`` applies to all servers together."""
         policy = policy_options(self.model_options)
         return (
             policy

@@ -127,8 +127,8 @@ class PipelineProgress:
         Args:
             step_id: Id of the running step.
             folder: Folder of the running step.
-            first: Finished share of the stage at the start of this run.
-            spent: Seconds since the start of this run.
+            first: Finished share of the stage when this run of the stage began.
+            spent: Seconds since this run of the stage began.
         """
         done, total = self.done if self.done[1] else _steps(folder, self.tasks[step_id].cost.steps)
         share = done / total if total else 0.0

@@ -94,7 +94,7 @@ class PipelineRun:
             self.states = states_of(run.events)
 
     def look(self, step: Step) -> Outlook:
-        """Create the stage of a step, and return its state; call this for all steps in order."""
+        """Create the stage object of a step, and return the step's state; call this for all steps in order."""
         made = self.plan.make(step, self.skipped.__contains__)
         if step.id in self.skipped:
             return Outlook(made, "skipped")

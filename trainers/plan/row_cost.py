@@ -34,7 +34,7 @@ _MASK = 1.5
 
 @dataclass(frozen=True, slots=True)
 class RowCost:
-    """Estimates the time and memory of a training pass as a number of tokens in separate rows that cost the same.
+    """Expresses the time or memory of a training pass as the number of tokens that cost as much in separate rows.
 
     For the backward pass, a layer keeps for each token about 6 vectors of the model's width, 2 of the width of its
     queries, and 4 of the width of its feed-forward part; see ``training_memory``.

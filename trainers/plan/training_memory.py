@@ -27,7 +27,7 @@ CPU_PASS_BYTES, CPU_ROWS_BYTES = 1 << 29, 3 << 27
 cold start, whose rows share no prefixes. A smaller pass would cut the prefix trees of a training step; separate rows
 train as fast in smaller passes."""
 ZERO_BUCKETS = 2 * 2 * 500_000_000
-"""Default bytes of DeepSpeed's two buckets, for reducing gradients and for gathering weights."""
+"""Default size, in bytes, of DeepSpeed's two buckets together: one reduces gradients, and one gathers weights."""
 
 
 @dataclass(frozen=True, slots=True)

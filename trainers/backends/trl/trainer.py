@@ -320,7 +320,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
 
         Args:
             rows: The rows of this process.
-            every: Include rows that have no gradient, as their advantage is 0 and all terms are policy gradients.
+            every: Include rows that have no gradient, because their advantage is 0 and all terms are policy gradients.
             **given: Arguments of ``lay_out``.
         """
         # A row without an advantage has no policy gradient, but it stays in the aggregation's counts.
@@ -363,7 +363,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return self.accelerator.autocast()
 
     def _account(self, batches: Sequence[MicroBatch], loss: float, started: float) -> None:
-        """Add the metrics of an optimizer step to the sums, and advance to the next update of the rollout.
+        """Add the metrics of an optimizer step to the running sums, and advance to the next update on the rollout.
 
         Args:
             batches: The step's micro-batches.

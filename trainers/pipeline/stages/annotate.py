@@ -43,7 +43,7 @@ from ..traces import write_traces
 
 PROBLEMS, TRACES = "problems.jsonl", "traces.jsonl"
 _DRAWN = "drawn.jsonl"
-"""File of the sampled latents. It is kept, so that a stage that is killed after the last sample does not repeat any."""
+"""File of the sampled latents. It is kept, so that a stage that is killed after the sampling does not sample again."""
 INSTRUCTION = (
     "Before the next line of the solution, write <act> if it follows from what is there, or <think> and one line of "
     "thought on what to do next.\n\n"

@@ -3,8 +3,8 @@
 Without Triton, TRL's fused head also computes log-probabilities of tokens without a label, which the loss does not
 need. Its tiles have 4,096 tokens and 32,768 vocabulary entries; a tile needs a dozen temporary tensors of its size, and
 the backward pass repeats each matrix product. Here a tile covers only few tokens, so that the temporary tensors stay
-small, and the whole vocabulary, so that torch's softmax can be used. If there are few tokens, their log-probabilities
-are kept for the backward pass; otherwise they are computed again, tile by tile.
+small, and the whole vocabulary, so that torch's softmax can be used. If all tiles together have few tokens, their
+log-probabilities are kept for the backward pass; otherwise they are computed again, tile by tile.
 """
 
 from __future__ import annotations

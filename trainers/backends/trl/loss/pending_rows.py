@@ -1,4 +1,4 @@
-"""``PendingRows``: the rows of a rollout and its remaining optimizer steps, which checkpoints save.
+"""``PendingRows``: the rows of a rollout, and the optimizer steps that remain on them; checkpoints save both.
 
 ``BatchLayout`` divides the rows of a rollout into optimizer steps.
 """

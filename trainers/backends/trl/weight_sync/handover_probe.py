@@ -1,10 +1,10 @@
 """``HandoverProbe``: checks after a weight sync that the engine computes with the new weights.
 
 The engine continues a fixed prompt by a few tokens, and the trainer computes the log-probabilities of the same tokens.
-The engine's and the trainer's log-probabilities must agree within a tolerance for the precision. Covered: corrupt and
-stale weights, in each copy of the weights (one per server). Not covered: differences below the tolerance, such as one
-missed update at a tiny learning rate. The run's mismatch metrics show such differences, which accumulate until the
-probe finds them.
+The engine's and the trainer's log-probabilities must agree within a tolerance that depends on the precision. Covered:
+corrupt and stale weights, in each copy of the weights (one per server). Not covered: differences below the tolerance,
+such as one missed update at a tiny learning rate. The run's mismatch metrics show such differences, which accumulate
+until the probe finds them.
 """
 
 from __future__ import annotations
