@@ -185,7 +185,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
 
 
 def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Part:
-    """Return the correction of a run; ``"auto"`` selects it for the run's engine, see ``PartOptions.correction``."""
+    """Return the correction of a run; ``"auto"`` depends on the run's engine (see ``PartOptions.correction``)."""
     part: Part = config.parts.correction
     if part.name != AUTO:
         return part
@@ -204,7 +204,7 @@ def typed_part(slot: str, part: Part) -> Part:
 
     Args:
         slot: The field of ``parts`` that names the part.
-        part: The part, as read.
+        part: The part, before its options are checked.
 
     Raises:
         UnknownNameError: There is no part with that name.

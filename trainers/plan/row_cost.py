@@ -27,7 +27,8 @@ _PAIR = 0.25
 """Cost of a query-key pair: ``_PAIR / hidden`` tokens. By the number of operations, ``_PAIR`` would be 1/6, but
 attention is slower than matrix products with weights."""
 OVERHEAD = 1.1
-"""Cost of a tree relative to separate rows with as many tokens and pairs; a tree also copies keys and queries."""
+"""Cost of a tree, relative to separate rows with as many tokens and query-key pairs: a tree also copies keys and
+queries."""
 _MASK = 1.5
 """Memory of a query-key pair in the two masks (boolean, additive), relative to one number in the run's precision."""
 

@@ -52,9 +52,9 @@ class ProofScale:
 
 
 TINY = ProofScale(256, 4, 256, 2, 512, 64, 4, 8, 3, 16, 3, 64, 2)
-"""Sizes for a CPU; they are so small that ``rstar2 doctor --prove`` takes seconds."""
+"""The sizes for a CPU, so small that ``rstar2 doctor --prove`` takes seconds."""
 WHOLE = ProofScale(8192, 512, 1024, 28, 151_936, 4096, 64, 256, 8, 2000, 300, 512, 16)
-"""Sizes for an accelerator; the random model is as large as Qwen3-0.6B."""
+"""The sizes for an accelerator; the random model of ``rstar2 doctor --prove`` is then as large as Qwen3-0.6B."""
 
 
 def device() -> torch.device:
@@ -109,7 +109,7 @@ def random_model(sizes: ProofScale, folder: str | None) -> Any:
 
 
 def sizes_of(model: Any) -> Architecture | None:
-    """Return the sizes of a model for the plan's estimates; ``None`` if its type is not supported."""
+    """Return the sizes of a model for the estimates of ``rstar2 plan``; ``None`` if its type is not supported."""
     try:
         return sizes_in(model.config.to_dict(), "proof", where="the model's configuration")
     except ConfigurationError:

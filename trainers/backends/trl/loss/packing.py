@@ -91,7 +91,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
     """Group rows with shared prefixes into trees, and set aside the rows that are computed faster without a tree.
 
     A tree takes no more memory than the largest micro-batch of the same rows without a tree. Times and memory are
-    estimates from the numbers of tokens and of pairs in attention.
+    estimates from the numbers of tokens and of query-key pairs.
 
     Args:
         rows: Token ids of each row.

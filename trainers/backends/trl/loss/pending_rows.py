@@ -233,7 +233,7 @@ class PendingRows:
 
 
 def _tokens_of(rows: Sequence[Row], *, share_prefixes: bool = False) -> Counter[int]:
-    """Return the number of tokens of each group; with ``share_prefixes``, tokens that its rows share count once."""
+    """Return the number of tokens of each group; with ``share_prefixes``, count tokens that rows share only once."""
     groups: dict[int, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.episode.group, []).append(row)

@@ -139,7 +139,7 @@ class PrefixSharing:
                 )
 
     def divide(self, rows: Sequence[Row], budget: int) -> tuple[list[list[int]], list[int]]:
-        """Group rows into prefix trees, and return the remaining rows, which need none; see ``packing.divide``."""
+        """Return the rows of each prefix tree, and the rows that are computed separately; see ``packing.divide``."""
         found = [at for at, row in enumerate(rows) if self.active and row.tokens <= self._longest]
         trees, others = divide([rows[at].ids for at in found], budget, self._cost)
         left = set(range(len(rows))).difference(found)

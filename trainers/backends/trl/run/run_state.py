@@ -245,7 +245,10 @@ class TrlRunState:
         self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings that hooks can change, as JSON values, without the reference (the trainer saves it)."""
+        """Return the settings that hooks can change, as JSON values.
+
+        The trainer itself saves the reference model, if a hook reset it.
+        """
         terms: list[Any] = list(self._trainer.objective.terms)
         return {
             "wanted": [asdict(self._limits), self._temperature],

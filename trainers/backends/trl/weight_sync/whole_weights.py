@@ -30,7 +30,7 @@ def is_sharded(module: nn.Module) -> bool:
 
 
 def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Iterator[tuple[str, Tensor]]:
-    """Yield the whole weights of a policy with the names of its checkpoint on disk.
+    """Yield the weights of a policy, each gathered whole, under the names that transformers gives them on disk.
 
     Gathering is collective: every process must consume every item together with the other processes, even if it does
     not need the item, and even after it had an error. Each process holds one layer at a time in addition to its own
