@@ -116,7 +116,7 @@ class CpuLogProbs(torch.autograd.Function):
 
 
 class _Head:
-    """Computes the logits of a tile of tokens, and passes gradients back through their soft cap and scaling."""
+    """Computes the logits of a tile of tokens, and passes gradients back through the logits' soft cap and scaling."""
 
     def __init__(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, cap: float | None, scale: float

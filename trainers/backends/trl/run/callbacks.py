@@ -97,7 +97,7 @@ class Evaluation(TrainerCallback):
 
 
 def _score(figures: Mapping[str, float]) -> tuple[float, float]:
-    """Return the sort key of an evaluation, largest for the best: the pass rate, then minus the share of tool errors."""
+    """Return an evaluation's sort key, largest for the best: the pass rate, then minus the share of tool errors."""
     errors = figures["tool_error_share"]
     return figures["pass_rate"], 0.0 if math.isnan(errors) else -errors
 
