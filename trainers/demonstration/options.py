@@ -63,7 +63,7 @@ class DemoOptions:
             ``True`` if the folder holds a demonstration to continue, otherwise ``None``.
 
         Raises:
-            ConfigurationError: The folder holds something else, or cannot be written.
+            ConfigurationError: The folder holds something other than a demonstration, or cannot be written.
         """
         resume = None if overwrite or kind_of(self.output_dir) != "demo" else True
         check_folder(self.output_dir, "demo", option="output_dir", resume=resume, overwrite=overwrite)

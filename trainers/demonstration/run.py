@@ -84,7 +84,7 @@ def run_demo(options: DemoOptions, *, overwrite: bool = False) -> DemoResult:
         overwrite: Replace the demonstration in the folder, instead of continuing it.
 
     Raises:
-        ConfigurationError: The folder holds something else.
+        ConfigurationError: The folder holds something other than a demonstration.
     """
     folder = Path(options.output_dir)
     resume = options.check_folder(overwrite=overwrite)

@@ -25,7 +25,7 @@ def demo(*, overwrite: bool = False, **options: Any) -> DemoResult:
         **options: Fields of ``DemoOptions``.
 
     Raises:
-        ConfigurationError: An option is unknown, or the folder holds something else.
+        ConfigurationError: An option is unknown, or the folder holds something other than a demonstration.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     chosen = call_with_options("demonstration", DemoOptions, options)

@@ -1,7 +1,8 @@
 """``export_model``: exports a run's weights to a separate folder with the run's model card, and optionally to a hub.
 
-The folder is created by renaming, so it is either complete or missing; in an existing empty folder, ``export.json`` is
-written last. That file records the source of the export; an export from the same source is not repeated.
+The folder is written under a temporary name and then renamed, so it is either complete or missing; in an existing empty
+folder, ``export.json`` is written last. That file records the source of the export; an export from the same source is
+not repeated.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def export_model(
 
     Raises:
         UntrustedError: The run requires code that comes with its model, and is not trusted.
-        ConfigurationError: The weights do not exist, the folder holds something else, a link leads out of the folder of
-            the weights, or a check of the hub fails.
+        ConfigurationError: The weights do not exist, the content of ``out`` must not be replaced, a link leads out of
+            the folder of the weights, or a check of the hub fails.
         ServiceError: The hub cannot be reached or rejected the push; calling again resumes it.
         MissingExtraError: torch or transformers is not installed.
     """
@@ -154,7 +155,7 @@ def _card(weights: Weights, merged: bool, stored: str) -> str:
     Args:
         weights: The exported weights.
         merged: Whether a LoRA adapter was merged into them.
-        stored: Their precision.
+        stored: The precision of the exported weights.
     """
     if weights.run is None:
         own = weights.folder / CARD_FILE
@@ -165,7 +166,7 @@ def _card(weights: Weights, merged: bool, stored: str) -> str:
 
 
 def _check_base(folder: Path) -> None:
-    """Check that others can obtain an adapter's base model; a folder without an adapter always passes.
+    """Check that other users can obtain an adapter's base model; a folder without an adapter always passes.
 
     Raises:
         ConfigurationError: The base model is a folder on this machine.

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.A
 _UNSENT = ("export.json", MANIFEST)
 """Files of an export that are not pushed."""
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "adapter_*", "*.py")
-"""Patterns of files that an update deletes from the repository if the export does not contain them."""
+"""Name patterns of the files that an update deletes from the repository if the export does not contain them."""
 
 
 class Push:

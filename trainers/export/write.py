@@ -1,4 +1,4 @@
-"""``write_weights``: writes weights to a folder that transformers can load, from a folder or shards.
+"""``write_weights``: writes weights, from a model's folder or from shards, to a folder that transformers can load.
 
 Covered: copying unchanged files, converting precision, merging LoRA adapters (in float32), shards of FSDP2 and ZeRO;
 tokenizer, chat template, and a generation configuration with the end-of-turn tokens of the policy. Not covered:
@@ -62,7 +62,7 @@ def write_weights(
         Whether an adapter was merged, and the precision.
 
     Raises:
-        ConfigurationError: The weights cannot be read, or the base model of the shards does not exist.
+        ConfigurationError: The weights cannot be read, or the base model of an adapter in shards does not exist.
     """
     be_quiet()
     below = adapter_in(str(weights.folder), None) if weights.adapter else None
@@ -159,7 +159,7 @@ def _cast(folder: Path, dtype: str) -> None:
 
 
 def _save_tokenizer(tokenizer: PreTrainedTokenizerBase, weights: Weights, into: Path) -> None:
-    """Write the tokenizer with the training chat template, and the end-of-turn tokens to the generation configuration.
+    """Write the tokenizer with the training chat template; add end-of-turn tokens to the generation configuration.
 
     For weights without a run, the generation configuration does not change.
     """

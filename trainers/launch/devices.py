@@ -15,7 +15,8 @@ VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Environment variables that select the visible accelerators. torch for ROCm reads both variables, and vLLM requires
 them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Environment variable that selects devices in the ROCm runtime; the variables in ``VISIBLE`` number only these."""
+"""Environment variable that selects devices in the ROCm runtime. The variables in ``VISIBLE`` then number only the
+selected devices."""
 _NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
 """Device files through which programs use accelerators on Linux: AMD's, NVIDIA's, and that of WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
@@ -59,7 +60,7 @@ class Devices:
 
         Args:
             outer: The environment variables of this process. If they include a variable of ``VISIBLE``, such as
-                ``CUDA_VISIBLE_DEVICES=4,5``, a device number is an index into its list: device 0 is the entry 4. The
+                ``CUDA_VISIBLE_DEVICES=4,5``, a device number is an index into that list: device 0 is the entry 4. The
                 returned variables contain the entries, not the indices.
 
         Raises:

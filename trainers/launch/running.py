@@ -49,7 +49,7 @@ class StartedCommand:
     starts: int = 0
 
     def start(self) -> None:
-        """Start the process in a new session; it is terminated when this process ends."""
+        """Start the child process in a new session; the child is terminated when this process ends."""
         cores = str(self.command.devices) if self.command.devices.cores else "-"
         words = [sys.executable, str(_CHILD), cores, str(os.getpid()), *self.command.words]
         environment = {**os.environ, **self.command.environment(os.environ)}

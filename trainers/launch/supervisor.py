@@ -42,7 +42,7 @@ class Supervisor:
 
         Raises:
             ConfigurationError: A port is in use.
-            LaunchError: A server ended before it was ready or too often, or was not ready in time.
+            LaunchError: A server ended before it was ready, ended too often, or was not ready in time.
         """
         self.servers.check()
         with self._signals():

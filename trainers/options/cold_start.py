@@ -45,11 +45,12 @@ class SftOptions:
         lora_targets: As in ``ModelOptions``.
         lora_dropout: Dropout before the adapters during the cold start; reinforcement learning uses none.
         gradient_checkpointing: As in ``ModelOptions``.
-        sharding: State that is divided among processes, as in ``RunOptions``; without it, the configuration of
+        sharding: State that is divided among processes, as in ``RunOptions``; if ``None``, the configuration of
             ``accelerate launch`` decides.
         threads: CPU threads of torch; ``None`` measures how many are fastest, unless ``OMP_NUM_THREADS`` is set.
         save_every: Steps between checkpoints; ``None`` saves about ten times per run; 0 saves only the final model.
-        resume: Continue from the newest checkpoint in ``output_dir``; refused if the options differ.
+        resume: Continue from the newest checkpoint in ``output_dir``; refused if the earlier cold start had other
+            options.
         overwrite: Replace an earlier cold start in ``output_dir``; refused if the folder holds a file that no cold
             start wrote.
         report_to: Experiment trackers, by transformers' names.

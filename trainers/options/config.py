@@ -38,7 +38,7 @@ DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 HANDOVERS = ("drain", "carry")
 TAILS = ("wait", "drop", "carry")
-"""Values of ``rollout.tail``: the treatment of the groups of a step that end last."""
+"""Values of ``rollout.tail``, which says how the slowest groups of a step are treated."""
 LISTS = ("reward", "loss", "hook")
 """Slots of a trainer that hold a list of parts."""
 
@@ -62,8 +62,8 @@ class RunOptions:
             the optimizer's state (torch's ``fully_shard``); ``"zero2"`` gradients and the optimizer's state,
             ``"zero3"`` weights as well (DeepSpeed). ``None`` uses accelerate's configuration, or else ``"none"``.
         export_dtype: Precision of the exports ``best`` and ``final``; checkpoints stay in float32. ``"auto"`` is
-            bfloat16 if the run computes in bfloat16 and trains all weights, and otherwise float32. A run that trains
-            the export further needs ``"float32"``, the default of a pipeline's stage.
+            bfloat16 if the run computes in bfloat16 and trains all weights, and otherwise float32. If a later run
+            trains the export further, use ``"float32"``, the default of a pipeline's stage.
         report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
         log_every: Steps between logged metrics.
         keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
@@ -99,7 +99,7 @@ class RunOptions:
 
     @property
     def checkpoint_every(self) -> int:
-        """Steps between checkpoints, at least 1; the length of the run if only its end is saved."""
+        """Steps between checkpoints, at least 1; the run's number of steps if it saves only at the end."""
         if self.save_every is None:
             return max(1, round(self.steps / 10))
         return self.save_every or self.steps
@@ -110,13 +110,13 @@ class ModelOptions:
     """The policy: its weights, their precision and computation, and its chat template.
 
     Attributes:
-        path: Folder, GGUF file or hub name of a causal language model, a LoRA adapter, or a loaded model.
+        path: Folder, GGUF file or hub name of a causal language model; or a LoRA adapter; or a loaded model.
             ``model="PATH"`` is short for it.
         revision: Branch, tag or commit of a model on the hub.
         dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, and on a CPU if
             the CPU has native bfloat16 instructions and they are faster in a measurement at the start; else float32.
-        attn_implementation: Attention of transformers: ``"sdpa"``, ``"flash_attention_2"``, ``"eager"``, ...; ``None``
-            lets transformers choose.
+        attn_implementation: Attention implementation of transformers: ``"sdpa"``, ``"flash_attention_2"``,
+            ``"eager"``, ...; ``None`` lets transformers choose.
         trust_remote_code: Run code from the model's repository on the hub.
         gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
@@ -277,8 +277,8 @@ class OptimOptions:
             one optimizer step; a rollout with fewer groups takes one step for each group.
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
             its own pass. On a CPU, a pass also keeps at most 0.5 GiB of activations.
-        share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
-            only once if that costs less; see docs/training-step.md#shared-prefixes.
+        share_prefixes: If rows of a pass begin with the same tokens, such as the prompt of a group, compute these
+            tokens only once, unless that costs more; see docs/training-step.md#shared-prefixes.
         offload_state: Keep the optimizer's state in host memory while vLLM plays in the training processes, so that
             vLLM's cache may be larger. The state returns to the device before the optimizer's step. ``None`` enables
             this if the engine sleeps (``engine.sleep``) and its cache would otherwise not hold the episodes in flight

@@ -139,7 +139,7 @@ def _listed(written: Any) -> Iterable[Any]:
 
 
 def _split(text: str) -> list[str]:
-    """Split ``a:x=1+b`` into parts: a plus sign joins parts if a name follows, and is text otherwise (``k3+``)."""
+    """Split ``a:x=1+b`` into parts: a plus sign separates parts if a name follows; otherwise it is text (``k3+``)."""
     marked = _JOINT.sub(_MARK, text)
     pieces = [piece.replace(_MARK, "+").strip() for piece in split_list(marked, _MARK)]
     return [split_parts(piece)[0] if piece.startswith("(") else piece for piece in pieces if piece]

@@ -59,7 +59,7 @@ def place(name: str, groups: OptionGroups) -> tuple[str, str]:
 
 
 def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) -> dict[str, dict[str, Any]]:
-    """Put options into their groups, from any notation.
+    """Put options into their groups, whether they are written with or without the group.
 
     Args:
         options: Groups as mappings, options by their short names, or both.

@@ -1,7 +1,7 @@
 """``make_parts``: create the parts named in a run's options.
 
-Covered: finding each part, typing and checking its options, and resolving ``correction="auto"`` and options that come
-from the run. Not covered: whether the recipe's part or the user's takes precedence (``layers``).
+Covered: finding each part, converting and checking its options, and resolving ``correction="auto"`` and options that
+come from the run. Not covered: whether the recipe's part or the user's takes precedence (``layers``).
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
 
 
 def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Part:
-    """Return the correction of a run; ``"auto"`` selects it for the run's engine, see ``PartOptions.correction``."""
+    """Return the correction of a run; ``"auto"`` depends on the run's engine (see ``PartOptions.correction``)."""
     part: Part = config.parts.correction
     if part.name != AUTO:
         return part
@@ -200,11 +200,11 @@ def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Pa
 
 
 def typed_part(slot: str, part: Part) -> Part:
-    """Return a part with its options typed and checked, and with defaults for the options that are not set.
+    """Return a part with its options checked and converted to their types, and with defaults for unset options.
 
     Args:
         slot: The field of ``parts`` that names the part.
-        part: The part, as read.
+        part: The part, before its options are checked.
 
     Raises:
         UnknownNameError: There is no part with that name.
@@ -258,8 +258,8 @@ def _from_run(slot: str, part: Part, made: object, make: Callable[[Part], object
 
     Args:
         slot: Slot of the part.
-        part: The typed part, before its options are filled in.
-        made: The part that was created from it.
+        part: The part as ``typed_part`` returned it, before its options are filled in.
+        made: The object that was created from it.
         make: Creates the part again from other options.
     """
 
@@ -276,7 +276,7 @@ def _sources(part: Part) -> dict[str, str]:
 
 
 def _made(slot: str, part: Part, config: TrainConfig) -> Any:
-    """Create a part from its typed options."""
+    """Create the object of a part that ``typed_part`` returned."""
     made_by = part.made_by
     assert made_by is not None  # typed_part looked it up
     kind = FIELDS[slot].kind

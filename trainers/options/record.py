@@ -14,8 +14,8 @@ def plain(name: str, value: Any) -> Any:
 
     Args:
         name: The option, without its group.
-        value: Its value. A loaded model becomes the name of its type, a part becomes a table, and code its
-            ``code_name``.
+        value: Its value. A loaded model becomes the name of its type, a part becomes a table, and a class or function
+            becomes its ``code_name``.
     """
     if name == "wrappers":
         return _recorded(value) if value else []

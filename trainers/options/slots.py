@@ -54,7 +54,7 @@ GIVEN = {"sampler": ("ids", "seed", "problems")}
 
 @dataclass(frozen=True, slots=True)
 class PartInfo:
-    """Description of a part, for lists.
+    """Description of a part, as ``rstar2 list parts`` shows it.
 
     Attributes:
         name: Name of the part, as options write it.
@@ -79,7 +79,7 @@ class PartInfo:
 
 
 def parts_of(slot: str) -> list[PartInfo]:
-    """Return every part of a slot, by kind and name."""
+    """Return a description of every part of a slot, grouped by kind."""
     return [
         part_info(name, registry.get(name), kind=kind, given=GIVEN.get(slot, ()))
         for kind, registry in SLOTS[slot].items()

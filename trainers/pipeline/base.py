@@ -74,7 +74,7 @@ class Work:
 class Stage(Protocol):
     """One stage with its options; its class is registered under the name of its kind.
 
-    An option listed in ``inputs`` is a path or a name (of a model on a hub, of a family of problems), or a list of
+    An option listed in ``inputs`` is a path or a name (of a model on a hub or of a family of problems), or a list of
     these. References to other stages are replaced by paths before the stage is created.
     """
 
@@ -114,7 +114,7 @@ class NamesSources(Protocol):
     """Protocol of a stage with options that name sources of problems or traces in addition to its inputs."""
 
     def named_sources(self) -> Iterable[str | Mapping[str, Any]]:
-        """Return each source as ``load_problems`` accepts it; the stage's digest covers the sources' files."""
+        """Return each source in a form that ``load_problems`` accepts; the stage's digest covers the sources' files."""
         ...
 
 

@@ -105,7 +105,7 @@ class Cost:
 
         Args:
             config: The run's options.
-            about: Machine, model and counts of the stage.
+            about: The machine, the model, and the number of items in each input.
             spread: Devices of the stage. If the stage's launcher starts no servers, the servers in the engine options
                 are counted.
         """
@@ -149,7 +149,7 @@ class Cost:
             rows: Number of rows; a row counts once for each epoch.
             steps: Number of optimizer steps.
             longest: Maximum number of tokens of a row; the mean is assumed to be half of it.
-            about: Machine, model and counts of the stage.
+            about: The machine, the model, and the number of items in each input.
             spread: The devices that the stage uses.
             lora_rank: Rank of the adapters; 0 trains all weights.
         """
@@ -192,7 +192,7 @@ class Cost:
         Args:
             budget: Maximum tokens of an episode after its prompt.
             episodes: Number of episodes; ``None`` if the number of problems is unknown.
-            about: Machine, model and counts of the stage.
+            about: The machine, the model, and the number of items in each input.
             engines: Number of engines in parallel.
             tensor_parallel: Devices of one engine.
             in_flight: Maximum number of concurrent episodes on all engines; ``None`` for as many as their caches hold.

@@ -161,7 +161,7 @@ def _item(
 
 
 def _over(below: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge options over defaults; if the engine differs, the ``engine_options`` of the defaults are dropped."""
+    """Merge options over the defaults ``below``; if they name another engine, drop the default ``engine_options``."""
     engine = options.get("engine")
     if engine is not None and engine != below.get("engine", engine):
         below = {name: value for name, value in below.items() if name != "engine_options"}
@@ -231,7 +231,7 @@ def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str
 
 @contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Prepend a place in the file to the message of any error that is raised in the context."""
+    """Context manager that prepends a place in the file to the message of any error that is raised inside it."""
     try:
         yield
     except Rstar2Error as error:

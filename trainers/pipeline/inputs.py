@@ -40,7 +40,7 @@ def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: 
 
 
 def contents_of(stage: Stage, find: Callable[[str], Path | None], digests: Digests) -> dict[str, str]:
-    """Return the digest of each file that a stage's options name in addition to its inputs, by the file's name.
+    """Return, by file name, the digest of each file that a stage's options name in addition to the stage's inputs.
 
     Args:
         stage: The stage whose options name the files.

@@ -27,10 +27,10 @@ from .places import find_file
 FOLDER = "stages"
 """Name of the subfolder of the pipeline's folder in which every stage has a folder."""
 CONFIG = "config"
-"""Kind of an input that is a file of options. The options count as the stage's own, so the file itself has no
-digest."""
+"""Kind of an input that is a file of options. The options in it count as options of the stage, so the file itself has
+no digest."""
 PROBLEMS = "problems"
-"""Kind of an input that is a source of problems. It may be written as a file name followed by options."""
+"""Kind of an input that is a source of problems. Such an input may be written as a file name followed by options."""
 _OR = re.compile(r"\s+or\s+")
 _REFERENCE = re.compile(r"[^\W\d]\w*\.[^\W\d]\w*")
 
@@ -232,7 +232,7 @@ class PipelinePlan:
         )
 
     def _outside(self, kind: str, written: str, where: str) -> str:
-        """Return an input from outside the pipeline, with file names replaced by paths.
+        """Return the value of an input from outside the pipeline, with file names replaced by paths.
 
         Args:
             kind: The kind of the input; see ``Output``.

@@ -82,7 +82,7 @@ class PlayingStage(EngineStage):
 
     @property
     def _policy(self) -> PolicyOptions:
-        """Return the loading and sampling options, with ``max_in_flight`` for all servers together."""
+        """Return the loading and sampling options; their ``max_in_flight`` applies to all servers together."""
         policy = policy_options(self.model_options)
         return (
             policy
@@ -127,7 +127,11 @@ class PlayingStage(EngineStage):
         return result
 
     def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
-        """Start servers and open the model on them until ``opened`` closes; request ``stop`` if no server is left."""
+        """Start servers of the model until ``opened`` closes; request ``stop`` if no server is left.
+
+        Returns:
+            The model, which generates on these servers.
+        """
         check_whole(self.model)  # check this first, because starting servers takes minutes
         model = model_folder(self.model)
         policy = policy_options(self.model_options)

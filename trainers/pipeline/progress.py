@@ -69,7 +69,7 @@ def left(tasks: Sequence[TimedStep], now: str = "", share: float = 0.0, spent: f
     Args:
         tasks: All steps; steps with ``measured`` have finished.
         now: Id of the running step; empty if no step is running.
-        share: Share of the running step that was done in the seconds ``spent``, 0 to 1.
+        share: Share of the running step, 0 to 1, that was done in the last ``spent`` seconds.
         spent: Seconds since the start of the running step.
     """
     seconds, unknown = 0.0, []
@@ -127,8 +127,8 @@ class PipelineProgress:
         Args:
             step_id: Id of the running step.
             folder: Folder of the running step.
-            first: Finished share of the stage at the start of this run.
-            spent: Seconds since the start of this run.
+            first: Finished share of the stage when this run of the stage began.
+            spent: Seconds since this run of the stage began.
         """
         done, total = self.done if self.done[1] else _steps(folder, self.tasks[step_id].cost.steps)
         share = done / total if total else 0.0

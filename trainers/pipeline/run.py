@@ -94,7 +94,7 @@ class PipelineRun:
             self.states = states_of(run.events)
 
     def look(self, step: Step) -> Outlook:
-        """Create the stage of a step, and return its state; call this for all steps in order."""
+        """Create the stage object of a step, and return the step's state; call this for all steps in order."""
         made = self.plan.make(step, self.skipped.__contains__)
         if step.id in self.skipped:
             return Outlook(made, "skipped")
@@ -126,7 +126,7 @@ class PipelineRun:
         return Outlook(made, "done", "", found, record)
 
     def end_of_round(self, step: Step) -> bool:
-        """Skip later rounds if this step ends a round after which the rounds' criterion is met.
+        """If this step ends a round, and the criterion of its group of rounds is met, skip the later rounds.
 
         Returns:
             Whether any steps are skipped.
@@ -310,7 +310,7 @@ def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
 
 
 def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook:
-    """Return a step's ``outlook`` as it is if the user limits the run to the steps ``first`` to ``last``, from 0.
+    """Return the outlook of a step in a run that the user limits to the steps ``first`` to ``last``, from 0.
 
     Raises:
         ConfigurationError: The step comes before ``first``, and cannot be accepted unchanged.

@@ -130,12 +130,12 @@ class Serve(CheckedOptions):
     def serving(
         self, model: str, words: Sequence[str], work: Work, all_lost: Callable[[], None], *, cuts: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """Start servers and wait for them; yield the options with which the engine ``vllm-server`` uses them.
+        """Start servers; once they are ready, yield the options with which the engine ``vllm-server`` uses them.
 
         Args:
             model: Folder or hub name of the model to serve.
             words: Further arguments of vLLM.
-            work: The context of the stage; logs are written next to its folder.
+            work: The context of the stage; logs are written next to the stage's folder.
             all_lost: Called when no server is left.
             cuts: Whether requests truncate sampling with top-p or top-k.
 
@@ -225,7 +225,7 @@ def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: b
 
 
 def _nodes(count: int) -> list[str]:
-    """Return the names of the machines of this Slurm job, whose number must be ``count``."""
+    """Return the names of this Slurm job's machines; the job must have ``count`` machines."""
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed:
         raise ConfigurationError(
@@ -254,7 +254,7 @@ def _nodes(count: int) -> list[str]:
 
 @contextmanager
 def _key() -> Iterator[None]:
-    """Context manager that sets an API key for servers started in it, unless the user has set a key."""
+    """Context manager that sets an API key for the servers that are started inside it, unless the user set a key."""
     if os.environ.get(_KEY):
         yield
         return

@@ -15,8 +15,9 @@ from .plan import CONFIG
 
 LOCK = "lock"
 LOCKED: Mapping[str, str] = {LOCK: CONFIG}
-"""The input ``lock`` with its kind: a lock file is looked up in the same folders as a file of options. Its content is
-not part of the stage's digest: the first load adds values to it, and these must not cause the stage to run again."""
+"""Maps the input ``lock`` to its kind, so that a lock file is looked up in the same folders as a file of options. The
+stage's digest does not cover the lock file: the first load adds values to it, and these must not cause the stage to run
+again."""
 SOURCES = "sources.json"
 """The file in a stage's folder that records loaded sources, in the format of a lock file."""
 

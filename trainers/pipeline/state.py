@@ -19,7 +19,7 @@ BEGAN, ENDED, TAKEN, ROUNDS_ENDED, REPLACED = (
     "stage_replaced",
 )
 STOPPED = ("interrupted", "failed")
-"""Events that end an unfinished run of the pipeline; they name the running stage and give its seconds."""
+"""Events that end an unfinished run of the pipeline; they name the stage that ran, and record how long it ran."""
 
 
 @dataclass(slots=True)

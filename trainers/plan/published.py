@@ -41,7 +41,7 @@ MILES = "LMSYS blog, 2026-03-17: miles, Qwen3-30B-A3B on 8 MI300X, 32 x 8 episod
 RSTAR2 = "arXiv 2508.20722: 510 steps in one week on 64 MI300X, Qwen3-14B, 512 x 32 episodes"
 STAGES = ((300, 2500, 8192), (85, 5000, 12_288), (125, 7000, 12_288))
 """For each stage of rStar2-Agent: number of steps, mean tokens and token budget of an episode. The means are the
-middles of the ranges 1K to 4K, 4K to 6K and 6K to 8K (section 5.1)."""
+midpoints of the ranges 1K to 4K, 4K to 6K and 6K to 8K (section 5.1)."""
 MILES_TOKENS = 5800
 """Mean number of tokens of an episode in the published run of miles (RL framework). The number follows from the rollout
 of 256 episodes, 152.8 s at 1.1 to 1.3 thousand tokens per second on each of 8 devices, and also from the training,
@@ -95,7 +95,7 @@ def prime_seconds(name: str, count: int, row: int) -> float:
 
 
 def miles_plan() -> Plan:
-    """Return the plan of the published run of miles (Qwen3-30B-A3B on 8 MI300X), whose trainer gathers no weights."""
+    """Return a plan for the published run of miles (Qwen3-30B-A3B on 8 MI300X); miles does not gather weights."""
     work = Workload(groups=32, played=8, trained=8, budget=8192, tokens_per_device=16_384, in_flight=512)
     assume = Assumptions(mean_tokens=MILES_TOKENS, sharding_gb_s=1e9)
     return make_plan(MODELS["qwen3-30b-a3b"], DEVICES["mi300x"], 8, work, assume, serve=0)

@@ -1,10 +1,10 @@
-"""``rollout_seconds``: the simulated time of the episodes of a step on one engine.
+"""``rollout_seconds``: the simulated time in which one engine plays its episodes of a step.
 
-Episodes start in their order while their tokens fit into the cache, and end at their drawn lengths. Between two such
-events, each decoding step adds one token to every running episode. Lengths are log-normal, cut at the budget. Covered:
-waves of episodes that do not all fit into the cache, and the long tail with few running episodes. Not covered:
-differences between engines, pre-emption (admission uses the drawn lengths), prompts that a group shares;
-benchmarks/scheduler_sim.py simulates the engines and the scheduler of a cluster.
+The lengths of the episodes are quantiles of a log-normal distribution, cut at the budget. Episodes start in order while
+their tokens fit into the cache, and end at their lengths. Between two such events, each decoding step adds one token to
+every running episode. Covered: waves of episodes that do not all fit into the cache, and the long tail with few running
+episodes. Not covered: differences between engines, pre-emption (an episode starts only if its whole length fits),
+prompts that a group shares; benchmarks/scheduler_sim.py simulates the engines and the scheduler of a cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .device import Device
 
 @dataclass(frozen=True, slots=True)
 class RolloutTime:
-    """The rollout of one engine's share of a step.
+    """The time of a simulated rollout, in which one engine plays its share of a step's episodes.
 
     Attributes:
         seconds: Seconds from the start of the first episode to the end of the last.

@@ -27,14 +27,15 @@ _PAIR = 0.25
 """Cost of a query-key pair: ``_PAIR / hidden`` tokens. By the number of operations, ``_PAIR`` would be 1/6, but
 attention is slower than matrix products with weights."""
 OVERHEAD = 1.1
-"""Cost of a tree relative to separate rows with as many tokens and pairs; a tree also copies keys and queries."""
+"""Cost of a tree, relative to separate rows with as many tokens and query-key pairs: a tree also copies keys and
+queries."""
 _MASK = 1.5
 """Memory of a query-key pair in the two masks (boolean, additive), relative to one number in the run's precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowCost:
-    """Estimates the time and memory of a training pass as a number of tokens in separate rows that cost the same.
+    """Expresses the time or memory of a training pass as the number of tokens that cost as much in separate rows.
 
     For the backward pass, a layer keeps for each token about 6 vectors of the model's width, 2 of the width of its
     queries, and 4 of the width of its feed-forward part; see ``training_memory``.
@@ -53,7 +54,7 @@ class RowCost:
 
     @property
     def kept(self) -> int:
-        """Number of values that a layer keeps for each token."""
+        """Number of values that a layer keeps for each token until the backward pass."""
         return 6 * self.hidden + 2 * (self.queries or self.hidden) + 4 * (self.feed_forward or 4 * self.hidden)
 
     def time(self, tokens: float, pairs: float) -> float:
@@ -90,7 +91,7 @@ def attention_calls(spans: Sequence[tuple[int, int]]) -> list[list[Chunk]]:
             tokens.
 
     Returns:
-        The chunks of each call. All chunks of a call begin their rows, or none does.
+        The chunks of each call. Either every chunk of a call begins its row, or none does.
     """
     chunks: list[Chunk] = []
     for row, (start, stop) in enumerate(spans):

@@ -29,7 +29,7 @@ def serving_seconds(
     tensor_parallel: int = 1,
     in_flight: int | None = None,
 ) -> float | None:
-    """Return the seconds in which engines play episodes; ``None`` if the model and one episode do not fit.
+    """Return the seconds that engines need to play episodes; ``None`` if the model and one episode do not fit.
 
     Args:
         model: Sizes of the model.

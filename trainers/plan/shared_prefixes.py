@@ -42,7 +42,7 @@ def cost_of(model: Architecture) -> RowCost:
 
 
 def rows_per_tree(cost: RowCost, own: float, prompt: int, rows: int, budget: int) -> int:
-    """Return the number of rows of a group that one prefix tree may have.
+    """Return the largest number of rows of a group that fit into one prefix tree.
 
     Args:
         cost: Cost estimate of the model's passes.

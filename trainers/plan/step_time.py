@@ -103,9 +103,9 @@ def _held_out_seconds(
 def handover_seconds(model: Architecture, placed: Placement, work: Workload, assume: Assumptions) -> float:
     """Return the seconds of a weight sync.
 
-    The weights are gathered and written or sent once, at ``handover_gb_s``. With servers on several machines, the time
-    also includes reading the weights from a shared folder (by every server, or by one server per machine), or a
-    broadcast to all servers.
+    The weights are gathered, and then written or sent, once, at ``handover_gb_s``. With servers on several machines,
+    the time also includes reading the weights from a shared folder (by every server, or by one server per machine), or
+    a broadcast to all servers.
     """
     size = 2.0 * (lora_parameters(model, work.lora_rank) if work.transport == "adapter" else model.parameters)
     once = size / (assume.handover_gb_s * 1e9)

@@ -20,14 +20,14 @@ Sharding = Literal["none", "fsdp2", "zero2", "zero3"]
 TILE_TOKENS, TILE_WORDS = 4096, 32_768
 """Maximum tokens and vocabulary entries of a tile of logits in the fused head (TRL 1.16)."""
 CPU_TILE_BYTES, CPU_KEPT_BYTES = 1 << 26, 1 << 28
-"""Maximum bytes of a tile of float32 logits in the head on a CPU, and of the log-probabilities that its forward pass
-keeps for its backward pass."""
+"""For the head on a CPU: maximum bytes of a tile of float32 logits, and maximum bytes of the log-probabilities that the
+forward pass keeps for the backward pass."""
 CPU_PASS_BYTES, CPU_ROWS_BYTES = 1 << 29, 3 << 27
 """Maximum bytes of activations that one forward pass on a CPU keeps for its backward pass: in a training step, and in a
 cold start, whose rows share no prefixes. A smaller pass would cut the prefix trees of a training step; separate rows
 train as fast in smaller passes."""
 ZERO_BUCKETS = 2 * 2 * 500_000_000
-"""Default bytes of DeepSpeed's two buckets, for reducing gradients and for gathering weights."""
+"""Default size, in bytes, of DeepSpeed's two buckets together: one reduces gradients, and one gathers weights."""
 
 
 @dataclass(frozen=True, slots=True)

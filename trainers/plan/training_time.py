@@ -91,13 +91,16 @@ def training_time(
 
 
 def _uneven(tokens: NDArray[np.float64], work: Workload, processes: int, assume: Assumptions) -> tuple[float, int]:
-    """Distribute the groups as the trainer does; return largest load divided by mean load, and number of passes.
+    """Distribute the groups over the processes as the trainer does.
 
     Args:
         tokens: Number of tokens of each row, group after group.
         work: The work of a step.
         processes: Number of training processes.
         assume: Assumptions about hardware, software and episodes.
+
+    Returns:
+        The largest load of a process, in tokens, divided by the mean load; and the number of passes.
     """
     groups = max(1, round(work.groups * assume.trained_share))
     sizes = {number: round(float(size)) for number, size in enumerate(tokens.reshape(work.groups, -1).sum(1)[:groups])}

@@ -15,7 +15,7 @@ from .device import GIB, Device
 SIZED_BY = ("kv_cache_gib", "gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override")
 """Engine options that set the cache size."""
 _BLOCK = 16
-"""Tokens of a cache block of vLLM by default."""
+"""Default number of tokens in a block of vLLM's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Workload:
 
     Attributes:
         groups: Number of groups of a step.
-        played: Number of episodes that a group plays.
+        played: Number of episodes of a group that are played.
         trained: Number of episodes of a group that are trained on.
         budget: Maximum number of tokens of an episode after its prompt.
         tokens_per_device: Maximum number of tokens of one forward and backward pass.

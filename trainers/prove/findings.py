@@ -1,4 +1,4 @@
-"""``PartFinding``: the result of one part of a proof, with its figures and their expected ranges."""
+"""``PartFinding``: the result of one part of ``rstar2 doctor --prove``: figures, and their expected ranges."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 PartLevel = Literal["ok", "problem", "skipped", "late"]
-"""Result of a part of a proof: ``problem`` means an error or a wrong result, ``late`` that the time was up."""
+"""Result of a part of ``rstar2 doctor --prove``: ``problem`` means an error or a wrong result; ``late`` means that the
+time was up."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofFigure:
-    """A measured figure of a part of a proof, with its expected range.
+    """A figure that a part of ``rstar2 doctor --prove`` measured, with its expected range.
 
     Attributes:
         name: The measured quantity, with its unit.
@@ -63,7 +64,7 @@ def planned_figure(name: str, value: float, planned: float | None) -> ProofFigur
 
 @dataclass(frozen=True, slots=True)
 class PartFinding:
-    """The result of one part of a proof.
+    """The result of one part of ``rstar2 doctor --prove``.
 
     Attributes:
         part: Name of the part.
@@ -91,10 +92,10 @@ class PartFinding:
 
 
 def judged(part: str, note: str, figures: Sequence[ProofFigure]) -> PartFinding:
-    """Return the finding of a finished part of a proof: a problem if a figure marked ``must`` is outside its range.
+    """Return the finding of a part that finished: a problem if a figure marked ``must`` is outside its range.
 
     Args:
-        part: Name of the part.
+        part: Name of the part of ``rstar2 doctor --prove``.
         note: Description of the work that ran; if a figure makes the finding a problem, its name replaces this note.
         figures: The measured figures.
     """

@@ -49,7 +49,7 @@ _KERNELS: tuple[tuple[str, Callable[..., Tensor], tuple[tuple[int, ...], ...]], 
 
 
 def speed(model: str | None) -> PartFinding:
-    """Measure matrix products and copies, with the device's data sheet as the expected range.
+    """Measure the speed of matrix products and copies; the device's data sheet gives the expected range.
 
     ``model`` is not used.
     """

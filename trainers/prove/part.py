@@ -1,4 +1,4 @@
-"""The process of one part of a proof: ``part.py NAME MODEL OUT`` runs it and writes its finding as JSON."""
+"""``part.py NAME MODEL OUT``: runs one part of ``rstar2 doctor --prove``, and writes its finding as JSON."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ PARTS = {
     "vllm": ("engines", ("torch", "transformers", "peft", "vllm")),
     "speed": ("machine_speed", ("torch",)),
 }
-"""The parts of a proof in the order of their importance: the module of each, and the packages that it needs."""
+"""The parts of ``rstar2 doctor --prove``, most important first: the module of each part, and the packages that the part
+needs."""
 
 
 def run_part(name: str, model: str | None) -> PartFinding:
-    """Run one part of a proof in this process and return its finding; an exception becomes a finding.
+    """Run one part of ``rstar2 doctor --prove`` in this process, and return its finding.
+
+    If the part raises an exception, the finding has the level ``problem`` and quotes the exception.
 
     Args:
         name: Name of the part.
@@ -42,7 +45,7 @@ def run_part(name: str, model: str | None) -> PartFinding:
 
 
 def main(name: str, model: str, out: str) -> None:
-    """Run one part of a proof (``rstar2 doctor --prove``), and write its ``PartFinding`` to a JSON file.
+    """Run one part of ``rstar2 doctor --prove``, and write its ``PartFinding`` to a JSON file.
 
     Args:
         name: Name of the part, a key of ``PARTS``.

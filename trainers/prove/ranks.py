@@ -29,7 +29,7 @@ from .machine_speed import synchronize
 from .scale import device, known_device, precision, random_model, scale, sizes_of
 
 _NEAR = {torch.float32: 1e-3, torch.bfloat16: 0.05}
-"""Largest allowed difference between the losses of sharded and of whole weights, in nats, by precision."""
+"""Largest allowed difference, in nats, between the loss with sharded and the loss with whole weights, by precision."""
 
 
 def sharded(model: str | None) -> PartFinding:

@@ -1,4 +1,4 @@
-"""``prove``: runs every part of a proof in a separate process, and kills a part that exceeds the time limit.
+"""``prove``: runs every part of ``rstar2 doctor --prove`` in a separate process, and kills a part that takes too long.
 
 Covered: one machine, with or without accelerators, without a network; packages that are not installed; parts that crash
 or hang, in Python or in a kernel. Not covered: several machines, and reaching a stated accuracy.
@@ -34,7 +34,7 @@ def prove(
     say: Callable[[str], None] = lambda line: None,
     program: str = "rstar2_env.trainers.prove.part",
 ) -> list[PartFinding]:
-    """Run the parts of a proof, the most important first.
+    """Run the parts of ``rstar2 doctor --prove``, most important first.
 
     Args:
         timeout_s: Time limit of all parts together, in seconds.

@@ -1,4 +1,4 @@
-"""``ProofScale``: sizes of the multiplied matrices, the model and the training in a proof, and the model itself."""
+"""``ProofScale``: sizes of the matrices, the model and the training in ``rstar2 doctor --prove``; creates the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..plan.device import DEVICES, Device
 
 @dataclass(frozen=True, slots=True)
 class ProofScale:
-    """Sizes of the multiplied matrices, the model and the training in a proof.
+    """Sizes of the matrices, the model and the training in ``rstar2 doctor --prove``.
 
     Attributes:
         side: Rows and columns of the matrices whose products are measured.
@@ -52,23 +52,23 @@ class ProofScale:
 
 
 TINY = ProofScale(256, 4, 256, 2, 512, 64, 4, 8, 3, 16, 3, 64, 2)
-"""Sizes for a CPU, on which a proof takes seconds."""
+"""The sizes for a CPU, so small that ``rstar2 doctor --prove`` takes seconds."""
 WHOLE = ProofScale(8192, 512, 1024, 28, 151_936, 4096, 64, 256, 8, 2000, 300, 512, 16)
-"""Sizes for accelerators, as in Qwen3-0.6B."""
+"""The sizes for an accelerator; the random model of ``rstar2 doctor --prove`` is then as large as Qwen3-0.6B."""
 
 
 def device() -> torch.device:
-    """Return the device on which the parts of a proof run: an accelerator if there is one, else the CPU."""
+    """Return the device on which ``rstar2 doctor --prove`` computes: an accelerator if there is one, else the CPU."""
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def scale() -> ProofScale:
-    """Return the sizes of a proof on this machine."""
+    """Return the sizes that ``rstar2 doctor --prove`` uses on this machine."""
     return WHOLE if torch.cuda.is_available() else TINY
 
 
 def precision() -> torch.dtype:
-    """Return the precision in which the parts of a proof compute on this machine."""
+    """Return the precision in which ``rstar2 doctor --prove`` computes on this machine."""
     return torch.bfloat16 if torch.cuda.is_available() else torch.float32
 
 
@@ -109,7 +109,7 @@ def random_model(sizes: ProofScale, folder: str | None) -> Any:
 
 
 def sizes_of(model: Any) -> Architecture | None:
-    """Return the sizes of a model for the plan's estimates; ``None`` if its type is not supported."""
+    """Return the sizes of a model for the estimates of ``rstar2 plan``; ``None`` if its type is not supported."""
     try:
         return sizes_in(model.config.to_dict(), "proof", where="the model's configuration")
     except ConfigurationError:

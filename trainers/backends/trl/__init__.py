@@ -1,1 +1,1 @@
-"""Training with Hugging Face TRL; no other package imports TRL."""
+"""Training with Hugging Face TRL; no other package of this project imports TRL."""

@@ -161,7 +161,7 @@ def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) ->
     Args:
         base: The model; changed in place.
         options: Options of the adapter.
-        seed: Seed of the adapter's random weights (one of its two factors; the other is 0).
+        seed: Seed of the adapter's initial weights: one of the two factors is random, and the other is 0.
 
     Raises:
         ConfigurationError: The model has no module with one of the targets' names.

@@ -117,7 +117,7 @@ def choose(options: ModelOptions, threads: int | None, *, precision: str | None 
 def chosen_together(
     policy: ModelOptions, threads: int | None, ranks: Ranks, *, earlier: str | None = None
 ) -> CpuChoice | None:
-    """Choose like ``choose``, but use the first process's precision in every process.
+    """Choose threads and precision as ``choose`` does, but use the first process's precision in every process.
 
     Args:
         policy: Options of the policy; the measured precision replaces ``dtype="auto"``.
@@ -256,7 +256,7 @@ def width_multiple(options: ModelOptions) -> int | None:
     """Return the number of which every pass's padded width must be a multiple; ``None`` if any width is allowed.
 
     On a CPU, oneDNN computes matrix products in low precision. It compiles a kernel for each new shape, and keeps a
-    thousand kernels, of about a megabyte each for SmolLM2. If widths repeat, this time and memory are saved.
+    thousand kernels, of about a megabyte each for SmolLM2. If widths repeat, fewer kernels are compiled and kept.
 
     Args:
         options: The policy's options.
@@ -265,7 +265,7 @@ def width_multiple(options: ModelOptions) -> int | None:
 
 
 class ThreadWatch(TrainerCallback):
-    """Repeats the benchmark during training, and changes the number of threads if another number is faster.
+    """Measures different numbers of threads again during training, and uses another number if it is faster.
 
     Args:
         most: Largest number of threads.
@@ -286,7 +286,7 @@ class ThreadWatch(TrainerCallback):
         self._at = clock()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Repeat the benchmark if ``AGAIN_S`` seconds have passed since the last one."""
+        """Measure again if ``AGAIN_S`` seconds have passed since the last measurement."""
         if self._clock() - self._at < AGAIN_S:
             return
         before = torch.get_num_threads()

@@ -27,8 +27,8 @@ def make_player(
         split: The split to play.
         engine: Generates the turns.
         chat: Renders conversations.
-        stale_engine: The engine with older weights, from which the rollout part samples some turns; ``None`` if no turn
-            uses them.
+        stale_engine: An engine with older weights, which generates some turns if the rollout part requests them;
+            ``None`` if no turn needs older weights.
     """
     rollout = config.rollout
     value = partial(getattr, rollout) if split == "train" else config.in_evaluation

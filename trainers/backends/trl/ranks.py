@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 _POLL_S = 0.002
-"""Seconds between two checks whether an operation has ended."""
+"""Seconds to wait before checking again whether an operation has ended."""
 
 
 class AccelerateRanks:
     """The processes of this run; see ``Ranks``.
 
     Args:
-        state: accelerate's view of the processes.
+        state: accelerate's record of the processes.
     """
 
     def __init__(self, state: PartialState) -> None:
@@ -72,7 +72,7 @@ class OwnRanks(AccelerateRanks):
     All processes must create it at the same time.
 
     Args:
-        state: accelerate's view of the processes.
+        state: accelerate's record of the processes.
         timeout_s: Seconds that one process waits for another before it raises an error.
     """
 

@@ -36,7 +36,9 @@ _KEEP = 2
 
 
 class SftTrainer(ShardedTrainer, SFTTrainer):
-    """Trains on rows, logs speed and memory, and marks complete checkpoints, so that no run resumes from a partial one.
+    """Trains on rows, logs speed and memory, and marks checkpoints once they are complete.
+
+    No run resumes from a checkpoint without the mark.
 
     Args:
         max_pass_rows: Maximum number of rows of one forward and backward pass; ``None`` sets no limit.

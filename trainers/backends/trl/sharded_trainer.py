@@ -212,7 +212,7 @@ class ShardedTrainer(WarmsUp):
         self.ranks.wait()
 
     def _gathered(self) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over the whole weights of an export, in host memory; every process must consume all of them."""
+        """Iterate over the weights of an export, gathered in host memory; every process must consume all of them."""
         state = self._state()
         weights = [state.whole()]
         if not hasattr(self.model, "peft_config"):

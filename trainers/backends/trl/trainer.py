@@ -320,7 +320,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
 
         Args:
             rows: The rows of this process.
-            every: Include rows that have no gradient, as their advantage is 0 and all terms are policy gradients.
+            every: Include rows that have no gradient, because their advantage is 0 and all terms are policy gradients.
             **given: Arguments of ``lay_out``.
         """
         # A row without an advantage has no policy gradient, but it stays in the aggregation's counts.
@@ -363,7 +363,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return self.accelerator.autocast()
 
     def _account(self, batches: Sequence[MicroBatch], loss: float, started: float) -> None:
-        """Add the metrics of an optimizer step to the sums, and advance to the next update of the rollout.
+        """Add the metrics of an optimizer step to the running sums, and advance to the next update on the rollout.
 
         Args:
             batches: The step's micro-batches.
@@ -418,9 +418,9 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics; for an optimizer step, add this package's metrics of all processes instead of TRL's metrics.
+        """Log metrics; for an optimizer step, this package's metrics, over all processes, replace TRL's own.
 
-        The added metrics cover the time since the previous step's metrics were logged.
+        This package's metrics cover the time since the previous step's metrics were logged.
         """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}

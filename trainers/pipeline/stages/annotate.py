@@ -43,7 +43,7 @@ from ..traces import write_traces
 
 PROBLEMS, TRACES = "problems.jsonl", "traces.jsonl"
 _DRAWN = "drawn.jsonl"
-"""File of the drawn latents. It is kept, so that a stage that is killed after the last draw does not draw again."""
+"""File of the sampled latents. It is kept, so that a stage that is killed after the sampling does not sample again."""
 INSTRUCTION = (
     "Before the next line of the solution, write <act> if it follows from what is there, or <think> and one line of "
     "thought on what to do next.\n\n"
@@ -132,7 +132,7 @@ class Annotate(EngineStage):
     async def _annotated(
         self, model: Likelihood | None, problem: Problem, lines: Sequence[str], seed: tuple[int, int]
     ) -> AsyncIterator[dict[str, Any]]:
-        """Yield a record for each line, in order, since a latent depends on the earlier ones.
+        """Yield a record for each line, in order, since a line's latent depends on the earlier lines and latents.
 
         The keys are ``state`` (the text before the line), ``line`` and ``latent``; with a model also ``logp`` and
         ``logp_act``, the log-probability of the line after its latent and after ``<act>`` respectively.

@@ -1,7 +1,7 @@
 """``keep_right``: selects correct episodes for expert iteration, without uninformative or misleading turns.
 
-BFS-Prover-V2 (arXiv 2509.06493) samples from the current expert, keeps the proved episodes, and filters them by the
-expert's own perplexity of each tactic, which here is a turn:
+BFS-Prover-V2 (arXiv 2509.06493) samples from the current expert, keeps the episodes that found a proof, and filters
+them by the expert's own perplexity of each tactic (here, of each turn):
 
     perplexity(turn) = exp(-mean of log p over its tokens)
 
@@ -57,7 +57,8 @@ class KeepRight(EngineStage):
         drop_low: Share of the turns that are not trained on because their perplexity is lowest.
         drop_high: Share of the turns that are not trained on because their perplexity is highest.
         per_problem: Maximum number of correct episodes per problem; those with the best path scores are kept.
-        alpha: Exponent of the number of turns in ``path_score``; 0 prefers episodes with few turns, 1 uses the mean.
+        alpha: Exponent of the number of turns in ``path_score``; 0 prefers episodes with few turns, 1 uses the mean of
+            the turns' log-probabilities.
         engine: The engine that scores.
         engine_options: Options of the engine.
         model_options: Options for loading the model, as in ``rstar2 eval``.

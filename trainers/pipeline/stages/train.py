@@ -44,7 +44,7 @@ class Train(CheckedOptions):
         model: The initial model.
         optimizer: Run whose last optimizer state is loaded at the start (``STAGE.optimizer``); ``None`` for a new
             optimizer.
-        recipe: A trainer, as in ``rstar2 train``; empty if ``config`` names one.
+        recipe: Name or file of a recipe, as in ``rstar2 train``; empty if ``config`` names one.
         config: File with training options.
         problems: Training problems; ``None`` for the environment's own.
         held_out: Held-out problems; ``None`` for the environment's own.

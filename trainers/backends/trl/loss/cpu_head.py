@@ -2,9 +2,9 @@
 
 Without Triton, TRL's fused head also computes log-probabilities of tokens without a label, which the loss does not
 need. Its tiles have 4,096 tokens and 32,768 vocabulary entries; a tile needs a dozen temporary tensors of its size, and
-the backward pass repeats each matrix product. Here a tile covers the whole vocabulary, so that torch's softmax can
-compute it, and few tokens, so that these tensors stay small. If there are few tokens, their log-probabilities are kept
-for the backward pass; otherwise they are computed again, tile by tile.
+the backward pass repeats each matrix product. Here a tile covers only few tokens, so that the temporary tensors stay
+small, and the whole vocabulary, so that torch's softmax can be used. If all tiles together have few tokens, their
+log-probabilities are kept for the backward pass; otherwise they are computed again, tile by tile.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CpuLogProbs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, to_logp: Tensor | None, to_entropy: Tensor | None, *_: Any) -> Any:
-        """Return the gradients of the hidden states, the head and its bias.
+        """Return the gradients with respect to the hidden states, the head and its bias.
 
         With logits z, probabilities p, entropy H, and 1[t] the one-hot vector of target token t:
         d log p(t) / dz = 1[t] - p, and dH / dz = -p (log p + H).
@@ -116,7 +116,7 @@ class CpuLogProbs(torch.autograd.Function):
 
 
 class _Head:
-    """Computes the logits of a tile of tokens, and passes gradients back through their soft cap and scaling."""
+    """Computes the logits of a tile of tokens, and passes gradients back through the logits' soft cap and scaling."""
 
     def __init__(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, cap: float | None, scale: float
@@ -135,9 +135,9 @@ class _Head:
         return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
 
     def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
-        """Convert the gradient with respect to logits to that with respect to ``hidden @ weight.T + bias``, in place.
+        """Convert ``grad``, in place, from the gradient of the logits to the gradient of ``hidden @ weight.T + bias``.
 
-        The logits are recovered from log-probabilities, (n, V), and their normalizers, (n,).
+        The logits are the log-probabilities ``logp``, (n, V), plus the logarithms of their normalizers ``log_z``, (n,).
         """
         if self._cap is not None:
             level = (logp + log_z[:, None]).div_(self._cap * self._cold)  # the hyperbolic tangent

@@ -36,7 +36,7 @@ def peak(name: str, dtype: torch.dtype) -> float | None:
 
 
 def peak_memory() -> int:
-    """Return the peak memory of this process so far, in bytes: on its accelerator, or resident memory on a CPU."""
+    """Return this process's peak memory so far, in bytes: the accelerator's memory, or resident memory on a CPU."""
     if torch.cuda.is_available():
         return int(torch.cuda.max_memory_allocated())
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -177,7 +177,7 @@ class ReferenceModel:
             self.model.to(device)
 
     def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
-        """Shard a copied reference model with FSDP2, like the policy; with adapters, save their initial values.
+        """Shard a copied reference model with FSDP2, like the policy; with adapters, save the adapters' initial values.
 
         ``compute`` is the precision of the forward pass.
         """
@@ -204,7 +204,7 @@ class ReferenceModel:
         self.moved = True
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the weights of the copy; with adapters, only their reference values."""
+        """Return the weights of the copy; with adapters, only the adapters' reference values."""
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
 
     def comparable(self, policy: Any) -> dict[str, Tensor]:
@@ -212,7 +212,7 @@ class ReferenceModel:
         return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Load weights into the copy, in the precision of the copy; with adapters, load only their reference values."""
+        """Load weights into the copy, in its precision; with adapters, load only the adapters' reference values."""
         self.moved = True
         if self.model is None:
             self._adapters.load_state_dict(state)

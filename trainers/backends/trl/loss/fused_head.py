@@ -28,7 +28,7 @@ _NAMES = {"entropy": "entropy", "mean_logp": "mean_logits", "sum_squares": "log_
 _HEAD = "_rstar2_head"
 """Name of the model's attribute that holds the forward method of the model's current head."""
 _SAVED = ("hidden", "weight", "bias", "targets", "log_z", "entropy")
-"""The values that ``ChunkedLogProbFunction`` saves for its backward pass."""
+"""Names of the values that ``ChunkedLogProbFunction`` saves for its backward pass, in their order."""
 
 
 class _WithMeanLogp(ChunkedLogProbFunction):
@@ -51,7 +51,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
 
 class _LogProbs:
-    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method, and chooses a function for the device."""
+    """Replaces ``_ChunkedLogProbFunction`` in TRL's forward method by a function that suits the device."""
 
     @staticmethod
     def apply(hidden: Tensor, *args: Any) -> Any:

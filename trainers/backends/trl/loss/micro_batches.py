@@ -1,7 +1,7 @@
 """Micro-batches: the tensors of a few rows that one forward pass computes.
 
 Each micro-batch is as wide as its own longest row. Every process computes the same number of micro-batches, since
-backward passes are collective: with sharding, all of them; with plain data parallelism, the last one of each step.
+backward passes are collective: with sharding, all of them are; with plain data parallelism, the last one of each step.
 """
 
 from __future__ import annotations

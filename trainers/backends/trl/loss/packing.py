@@ -24,7 +24,7 @@ def pack(lengths: Sequence[int], budget: float, most_rows: float = math.inf) -> 
     Args:
         lengths: Number of tokens of each row.
         budget: Maximum number of tokens in one micro-batch, padding included (number of rows times the length of the
-            longest); a longer row gets its own micro-batch.
+            longest row); a longer row gets its own micro-batch.
         most_rows: Maximum number of rows in one micro-batch.
 
     Returns:
@@ -91,7 +91,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
     """Group rows with shared prefixes into trees, and set aside the rows that are computed faster without a tree.
 
     A tree takes no more memory than the largest micro-batch of the same rows without a tree. Times and memory are
-    estimates from the numbers of tokens and of pairs in attention.
+    estimates from the numbers of tokens and of query-key pairs.
 
     Args:
         rows: Token ids of each row.
@@ -130,7 +130,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 
 
 def _pack_trees(rows: Sequence[Ids], budget: int, cost: RowCost) -> list[list[int]]:
-    """Divide rows, sorted by their tokens, into trees, each within the token and memory limit ``budget``.
+    """Sort rows by their token ids, and divide them into trees whose tokens and memory are within ``budget``.
 
     A full tree is cut before the row that shares the fewest tokens with the row before it; the next tree begins there.
     """

@@ -1,4 +1,4 @@
-"""``PendingRows``: the rows of a rollout and its remaining optimizer steps, which checkpoints save.
+"""``PendingRows``: the rows of a rollout, and the optimizer steps that remain on them; checkpoints save both.
 
 ``BatchLayout`` divides the rows of a rollout into optimizer steps.
 """
@@ -58,8 +58,8 @@ class BatchLayout:
         """Return the groups of each optimizer step on one rollout.
 
         Args:
-            step: Number of the first optimizer step on the rollout; it determines the random order together with
-                ``seed``.
+            step: Number of the first optimizer step on the rollout; it determines the random order of the groups
+                together with ``seed``.
             groups: The groups of all processes.
         """
         rng = np.random.default_rng([self.seed, step, 0])
@@ -172,7 +172,7 @@ class PendingRows:
         *,
         share_prefixes: bool = False,
     ) -> Self:
-        """Exchange rows among the processes; each gets whole groups, and about as many tokens as the others.
+        """Exchange rows, so that each process gets whole groups and about as many tokens as every other process.
 
         All processes call it together.
 
@@ -233,7 +233,7 @@ class PendingRows:
 
 
 def _tokens_of(rows: Sequence[Row], *, share_prefixes: bool = False) -> Counter[int]:
-    """Return the number of tokens of each group; with ``share_prefixes``, tokens that its rows share count once."""
+    """Return the number of tokens of each group; with ``share_prefixes``, count tokens that rows share only once."""
     groups: dict[int, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.episode.group, []).append(row)

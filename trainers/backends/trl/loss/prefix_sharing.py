@@ -45,7 +45,7 @@ def _attention(
     prefix_tree: PrefixTree | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Compute attention like transformers' function ``sdpa``, and for prefix trees too."""
+    """Compute attention as transformers' function ``sdpa`` does, but also for prefix trees."""
     if prefix_tree is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, *args, **kwargs)
     return prefix_tree.attend(query, key, value, kwargs.get("scaling")), None
@@ -92,7 +92,7 @@ class PrefixSharing:
         models: The policy, and other models that score its rows; without models, no rows share prefixes.
 
     Attributes:
-        obstacle: Reason why no rows share prefixes; ``None`` if they may, or if there are no models.
+        obstacle: Reason why no rows share prefixes; ``None`` if rows may share prefixes, or if there are no models.
     """
 
     def __init__(self, *models: Any, obstacle: str | None = None) -> None:
@@ -122,7 +122,7 @@ class PrefixSharing:
         return bool(self._models) and self.obstacle is None
 
     def check(self, policy: Any, device: torch.device, *, exact: bool) -> None:
-        """Turn sharing off if, on any model, log-probabilities of a small prefix tree and separate rows differ.
+        """Turn sharing off if a model's log-probabilities differ between a small prefix tree and separate rows.
 
         All processes call it.
 
@@ -139,7 +139,7 @@ class PrefixSharing:
                 )
 
     def divide(self, rows: Sequence[Row], budget: int) -> tuple[list[list[int]], list[int]]:
-        """Divide rows into prefix trees, and rows that are computed separately; see ``packing.divide``."""
+        """Return the rows of each prefix tree, and the rows that are computed separately; see ``packing.divide``."""
         found = [at for at, row in enumerate(rows) if self.active and row.tokens <= self._longest]
         trees, others = divide([rows[at].ids for at in found], budget, self._cost)
         left = set(range(len(rows))).difference(found)
@@ -159,7 +159,7 @@ def _cost_of(config: Any) -> RowCost:
 
 
 def _difference(model: Any, device: torch.device) -> float:
-    """Return the mean difference in nats between log-probabilities from a small prefix tree and separate rows."""
+    """Return the mean difference in nats between log-probabilities from a small prefix tree and from separate rows."""
     rng = np.random.default_rng(0)
     size = causal_model(model).config.get_text_config().vocab_size
     stem, *ends = (rng.integers(0, size, count).tolist() for count in (3, 2, 2, 2))

@@ -57,7 +57,9 @@ class Teacher(ReferenceModel):
         self._prompt = prompt
 
     def add_column(self, rows: Sequence[Row], score_rows: ScoreTeacherRows, autocast: Autocast) -> None:
-        """Add the column ``teacher``, each completion token's log-probability, to every row; all processes call it.
+        """Add the column ``teacher`` to every row: the teacher's log-probability of each completion token.
+
+        All processes call it.
 
         Args:
             rows: The rows of this process.

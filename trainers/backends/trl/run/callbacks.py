@@ -70,7 +70,7 @@ class Evaluation(TrainerCallback):
                 self.best_step, self._best = best_step, _score(one.figures)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluate every ``every`` steps and after the last step."""
+        """Evaluate after each ``every``-th step and after the last step."""
         if state.global_step % self._every == 0 or state.global_step == state.max_steps:
             # Logging an evaluation marks the step as logged, but the step's own line (loss) must still follow.
             due = control.should_log
@@ -97,7 +97,7 @@ class Evaluation(TrainerCallback):
 
 
 def _score(figures: Mapping[str, float]) -> tuple[float, float]:
-    """Return the sort key of an evaluation; the best is the largest: by pass rate, then by fewer tool errors."""
+    """Return an evaluation's sort key, largest for the best: the pass rate, then minus the share of tool errors."""
     errors = figures["tool_error_share"]
     return figures["pass_rate"], 0.0 if math.isnan(errors) else -errors
 

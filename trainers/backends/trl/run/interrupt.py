@@ -36,7 +36,7 @@ _RESUMED = {
     **dict.fromkeys(("train", "sft", "launch"), "repeat the command with --resume"),
     "": "train again with resume=True",
 }
-"""How to resume, by the command that started the run; to resume any other command, repeat it unchanged."""
+"""For each command that can start a run: how to resume the run. To resume any other command, repeat it unchanged."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ECHO_S = 1.0
 """Seconds within which a launcher (torchrun) may repeat a signal that the terminal already sent to all processes."""
@@ -54,8 +54,8 @@ class Stopping(TrainerCallback):
         ranks: The processes; the first one prints the messages.
 
     Attributes:
-        number: Number of the signal that this process received; after each step, of the signal that any process
-            received. 0 if there was none.
+        number: Number of the signal that this process received, or, after a step, that any process received; 0 if
+            there was none.
         agreed: Whether a signal ended the training after a step; equal on all processes.
     """
 

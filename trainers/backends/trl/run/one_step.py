@@ -26,7 +26,7 @@ from ..trainer import CollectorTrainer
 
 @dataclass(frozen=True, slots=True)
 class OneStep:
-    """The result of one optimizer batch.
+    """The result of one optimizer step.
 
     Attributes:
         loss: The loss over all processes.

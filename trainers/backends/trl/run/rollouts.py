@@ -57,7 +57,7 @@ class Rollouts:
 
     Attributes:
         failed: Error that prevented collecting the last batch, equal in every process. After an error, the weights and
-            the collector have their state after the last optimizer step.
+            the collector are in the state in which the last optimizer step left them.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class TrlRunState:
         player: Plays the training episodes.
         chat: Tokenizes conversations as a rollout would.
         make_env: Returns a factory of the training environment, given options that override the run's own.
-        terms: Name of each term of the loss, in their order.
+        terms: Names of the terms of the loss, in order.
         on_new_weights: Called when the weights have changed between two optimizer steps.
         on_note: Records a note of a hook, with the step.
         openings: See ``RunState``; called at most once.
@@ -100,7 +100,7 @@ class TrlRunState:
 
     @functools.cached_property
     def openings(self) -> Mapping[str, str]:
-        """The text around the problem in a prompt, by split, "train" and "eval"; see ``RunState``."""
+        """The text around the problem in a prompt, for each split ("train" and "eval"); see ``RunState``."""
         return self._openings()
 
     @property
@@ -245,7 +245,10 @@ class TrlRunState:
         self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings that hooks can change, as JSON values; the trainer saves a reset reference itself."""
+        """Return the settings that hooks can change, as JSON values.
+
+        The trainer itself saves the reference model, if a hook reset it.
+        """
         terms: list[Any] = list(self._trainer.objective.terms)
         return {
             "wanted": [asdict(self._limits), self._temperature],

@@ -11,7 +11,7 @@ from rstar2_env.core.telemetry import phase_span, report_figures
 
 
 class StepSpans(TrainerCallback):
-    """Opens a span for each optimizer step, the root of a trace, and inside it a span for the optimizer's update.
+    """For each optimizer step, opens a root span of a trace, and inside it a span for the optimizer's update.
 
     The spans of a batch that is collected on demand are inside the step's span. The span of a prefetched batch, which
     another thread collects, is the root of a separate trace.

@@ -1,4 +1,4 @@
-"""``TrainingState``: records the change of the weights and the memory of the process at each optimizer step.
+"""``TrainingState``: records, at each optimizer step, the change of the weights, and the memory that the process uses.
 
 The change is measured on a sample of the trainable weights, so that it needs no copy of the model and little time.
 Covered: weights that each process holds whole or in part (DDP, FSDP). Not covered: weights that DeepSpeed partitions,

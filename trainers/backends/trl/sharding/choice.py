@@ -91,8 +91,8 @@ def check_engine(name: str, sharding: Sharding, *, shares_weights: bool) -> None
     """Refuse an engine that cannot work with the sharding of the weights.
 
     Episodes of different processes have different numbers of turns, so an engine's forward pass must not wait for other
-    processes. With FSDP2, the weights of an engine that shares them are gathered before the rollout; ZeRO-3 gathers
-    them in every forward pass.
+    processes. With FSDP2, the weights that an engine shares with the trainer are gathered before the rollout. ZeRO-3
+    gathers them in every forward pass, in which each process waits for the others.
 
     Args:
         name: Name of the engine, for the error message.

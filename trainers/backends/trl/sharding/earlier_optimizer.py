@@ -1,7 +1,7 @@
 """Loads the optimizer state of an earlier run's checkpoint into a new run (``optim.begin_from``).
 
-Every checkpoint records its optimizer and the weights in each parameter group in ``optimizer.json``, so a mismatch is
-reported before training begins. Not covered: the weights, the learning rates and their schedule, which are the new
+The file ``optimizer.json`` of a checkpoint records the optimizer and the weights of each parameter group, so a mismatch
+is reported before training begins. Not covered: the weights, the learning rates and their schedule, which are the new
 run's own; reading shards (``torch_state``, ``zero_state``).
 """
 

@@ -53,7 +53,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class PlainReader(FileSystemReader):
-    """Reads the shards of a checkpoint; its metadata cannot run code."""
+    """Reads the shards of a checkpoint without running code from the checkpoint's metadata."""
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> metadata.Metadata:
         """Return the metadata of the checkpoint.

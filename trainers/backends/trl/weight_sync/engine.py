@@ -169,7 +169,7 @@ class PolicyEngine:
         )
 
     def _hand_over(self, step: int) -> None:
-        """Send the weights, and retry if servers are lost meanwhile; return only when all processes are done.
+        """Send the weights, and retry if servers are lost meanwhile; return only when all processes are finished.
 
         No process may send requests before the servers have the new weights.
 

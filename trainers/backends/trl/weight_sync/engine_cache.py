@@ -43,7 +43,7 @@ class DeviceMemory:
     """The free and total memory of a device.
 
     Attributes:
-        free: Bytes that this process may still allocate on the device, after the policy's weights.
+        free: Bytes that this process may allocate on the device in addition to the policy's weights.
         total: Total bytes of the device's memory.
         accelerator: Whether the device is an accelerator.
     """
@@ -159,7 +159,7 @@ def cache_for_vllm(
 
 
 def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, str]:
-    """Return the bytes that training will allocate after the engine has started, and a text that names their use.
+    """Return the bytes that training will allocate after the engine has started, and a text that names the purpose.
 
     Args:
         sizes: Sizes of the policy.

@@ -1,10 +1,10 @@
 """``HandoverProbe``: checks after a weight sync that the engine computes with the new weights.
 
 The engine continues a fixed prompt by a few tokens, and the trainer computes the log-probabilities of the same tokens.
-The engine's and the trainer's log-probabilities must agree within a tolerance for the precision. Covered: corrupt and
-stale weights, in each copy of the weights (one per server). Not covered: differences below the tolerance, such as one
-missed update at a tiny learning rate. The run's mismatch metrics show such differences, which accumulate until the
-probe finds them.
+The engine's and the trainer's log-probabilities must agree within a tolerance that depends on the precision. Covered:
+corrupt and stale weights, in each copy of the weights (one per server). Not covered: differences below the tolerance,
+such as one missed update at a tiny learning rate. The run's mismatch metrics show such differences, which accumulate
+until the probe finds them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ TOLERANCE = {torch.float32: 2e-3, torch.float16: 0.03, torch.bfloat16: 0.1}
 """Maximum mean distance of log-probabilities, in nats, by the precision of computation. Two implementations with the
 same weights differ by 1e-6 to 1e-4 in float32, and by 0.01 to 0.03 in bfloat16."""
 EXPLAINED = {**TOLERANCE, torch.float32: 5e-4}
-"""Maximum mean distance, in nats, that rounding in a precision can explain. In float32, rounding causes up to 1e-4. The
-value for float32 lies between 1e-4 and ``TOLERANCE``, so that the check ``engine_differs`` of the diagnosis notices an
-engine in bfloat16."""
+"""Maximum mean distance of log-probabilities, in nats, that rounding can explain, by precision. In float32, rounding
+causes up to 1e-4. The value for float32 lies between 1e-4 and ``TOLERANCE``, so that the check ``engine_differs`` of
+the diagnosis notices an engine in bfloat16."""
 
 _TOKENS = 16
 _SEED = 20_231

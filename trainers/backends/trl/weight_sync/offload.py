@@ -3,7 +3,7 @@
 An engine in the trainer's process and the optimizer need the device's memory at different times: the engine sleeps
 during optimizer steps, and the optimizer does nothing during rollouts. Covered: torch's optimizers, whole or sharded by
 FSDP2; a tensor moves only if it is on the same device as its weight. Not covered: weights and gradients, DeepSpeed
-(which has no engine in its process), and quantized optimizers, whose states torch does not list.
+(with which no engine runs in the trainer's process), and quantized optimizers, whose states torch does not list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``StalePolicy``: an engine with older weights of the policy, for rollout parts that sample turns from them.
+"""``StalePolicy``: an engine with older weights of the policy, for rollout parts that need turns of older weights.
 
 Covered: a second copy of an unsharded policy, for ``engine="transformers"``; additional servers, for
 ``engine="vllm-server"``. The weights are refreshed every ``OlderWeights.every`` optimizer steps. Not covered:

@@ -30,10 +30,10 @@ def is_sharded(module: nn.Module) -> bool:
 
 
 def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Iterator[tuple[str, Tensor]]:
-    """Yield the whole weights of a policy with the names of its checkpoint on disk.
+    """Yield the weights of a policy, each gathered whole, under the names that transformers gives them on disk.
 
-    Gathering is collective: every process must consume every item in step with the other processes, even if it does not
-    need the item, and even after it had an error. Each process holds one layer at a time in addition to its own
+    Gathering is collective: every process must consume every item together with the other processes, even if it does
+    not need the item, and even after it had an error. Each process holds one layer at a time in addition to its own
     weights.
 
     Args:
@@ -57,7 +57,7 @@ def whole_adapter(policy: Any, *, dtype: torch.dtype | None = None) -> Adapter:
 
     Args:
         policy: A ``peft.PeftModel`` with one adapter, named ``default``.
-        dtype: Precision of its tensors; ``None`` leaves them unchanged.
+        dtype: Precision of the adapter's tensors; ``None`` leaves them unchanged.
     """
     return Adapter(policy.peft_config["default"], _adapter_tensors(policy, dtype))
 
