@@ -22,9 +22,9 @@ only the rollout uses."""
 _WAITS, _WAITS_IN_TURN, _SAME = 0.28, 0.5, 0.8
 """The wait for the slowest process is reported above these shares of the rollout's time: ``_WAITS`` if one process
 causes at least the share ``_SAME`` of the wait, else ``_WAITS_IN_TURN``."""
-_LEAST_WAIT_S = 0.5
-"""Shortest mean wait that is reported, in seconds per step: in rollouts that take a second, the processes' start and
-other programs cause waits of tenths of a second."""
+_LEAST_WAIT_S = 0.25
+"""Shortest mean wait that is reported, in seconds per step: in rollouts of a tenth of a second, the start and
+other programs cause waits of a twentieth of a second."""
 _SHORTEST, _LONGEST = (12, 0.35), (30, 0.1)
 """The shortest and the longest period over which memory is examined, each as a pair: its number of steps, and the
 smallest relative growth over it that is reported. For periods in between, the smallest growth falls linearly."""
@@ -185,7 +185,7 @@ register(
         rule="in two successive means over 5 steps, processes wait for more than 28 % of the rollout's time. If no "
         "process causes 80 % of the wait, the mean wait must be above 50 %: uneven lengths of episodes alone make "
         "processes wait for one another in turn, for 5 to 20 % of the rollout's time on average. A mean wait of less "
-        "than half a second per step is not reported, since the start of a rollout can cause it",
+        "than a quarter of a second per step is not reported, since the start of a rollout can cause it",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),

@@ -248,11 +248,11 @@ SHAPES: dict[str, tuple[str, int, Made, Made]] = {
         processes(lambda step: 0.4, lambda step: float(step % 5 != 0)),
         processes(lambda step: 0.4, lambda step: float(step % 2)),
     ),
-    "processes wait for more than half a second": (
+    "processes wait for more than a quarter of a second": (
         "process_waits",
         SINCE + 5,
-        processes(lambda step: 0.4, seconds__rollout=1.2),
-        processes(lambda step: 0.4, seconds__rollout=0.7),
+        processes(lambda step: 0.4, seconds__rollout=0.8),
+        processes(lambda step: 0.4, seconds__rollout=0.3),
     ),
     "processes wait half of the time in turn": (
         "process_waits",
