@@ -35,7 +35,7 @@ _BESIDE = 2
 _MOVES = """\
 The column *moves with* lists the figures that change along one of four axes: *group size*, *failure rate*, *updates
 behind* and *turns*. A change must be large enough: at least {turned:g} degrees for an angle (if groups were sampled, at
-least two of the intervals must not overlap), a factor of {changed:g} for a scale (only if the expected update covers
+least two of the intervals must not overlap), a factor of {changed:g} for a scale (only if the update was computed over
 all groups), and a factor of {noisier:g} for a noise. The plots below each table show all three figures along all four
 axes, whether or not they change. If groups were sampled, a vertical line shows the interval of the angle, and the
 number of sampled groups is {samples} in the rows of the table *Worlds* from *{few}* down, and {more} in the rows above.

@@ -54,7 +54,7 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
 
 
 def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any] = ()) -> Trainer:
-    """Create a trainer, as ``make`` does, from layers of options; later layers override earlier layers."""
+    """Create a trainer like ``make``, but from several mappings of options; later ones override earlier ones."""
     is_data = is_run(name) and (is_file_name(name) or name not in TRAINERS)
     with trust.bounds() if is_data else nullcontext():
         trust.own(layers)

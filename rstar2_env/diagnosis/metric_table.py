@@ -126,7 +126,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             _everywhere("episodes"),
             "episodes",
             "Number of a step's episodes, without episodes that are unavailable or cancelled, or in which a reply "
-            "could not be played as a turn.",
+            "could not be used as a turn.",
             "For `rollout/episodes`, the number that the options set; fewer if some episodes are unavailable, "
             "cancelled or not playable, more with `rollout.refill`.",
         ),

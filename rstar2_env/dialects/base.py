@@ -43,7 +43,7 @@ class Dialect(Protocol):
         ...
 
     def results(self, results: Sequence[ToolResult]) -> str:
-        """Return the text that shows the results of one turn's calls to the policy."""
+        """Return the text in which the policy reads the results of the calls of one turn."""
         ...
 
     def answer(self, turns: Sequence[str]) -> str | None:

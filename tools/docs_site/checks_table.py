@@ -35,11 +35,11 @@ run counts as a false alarm if any check finds something after any step. The che
 runs (*tried*). The other half (*aside*) has randomly drawn seeds and strengths of the faults, and was measured after
 the corrections; the ranges of the strengths were chosen when the thresholds were known.
 
-Four further sets have other forms of the faults; their author chose and committed these forms before seeing a
-threshold: *opened* ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)), *opened2*
+Four further sets were written and committed by an author who had not seen a threshold. Three have other forms of the
+faults, and *later* has only clean runs: *opened* ([runs](../tests/support/opened_runs.py), [folders](../tests/support/opened_folders.py)), *opened2*
 ([runs](../tests/support/opened2_runs.py), [folders](../tests/support/opened2_folders.py); the author knew the threshold
 of `lag_beyond_bound`), *blind* ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py))
-and *later*, which has only clean runs ([runs and folders](../tests/support/later_clean.py)). The rows that end in
+and *later* ([runs and folders](../tests/support/later_clean.py)). The rows that end in
 *-first* are the first measurements, before a check was corrected on the set: *opened-first* lacks some runs, and before
 *blind-first*, an incomplete measurement had ended because a check raised an exception. The five false alarms of
 *blind-first* have one cause: padding tokens counted as markup of a template. One run of *blind-first* has a second

@@ -217,7 +217,7 @@ def _written(step: Mapping[str, Any], place: str) -> str:
 
 
 def _results(step: Mapping[str, Any], place: str) -> list[dict[str, str]]:
-    """Return the messages that show the results of a step's calls to the policy."""
+    """Return the messages in which the policy reads the results of a step's calls."""
     observation = optional(step, "observation", place, read.mapping)
     if observation is None:
         return []

@@ -86,7 +86,7 @@ register(
         looks_at="`rewards` of the episodes, by component, in runs with several components",
         rule="a component has the same value in at least 64 episodes of at least 3 steps, although some of these "
         "episodes are right and some are wrong: a judge that reads the episodes does not give all of them the same "
-        "score; a constant 0 counts only in a run with a judge (`rollout.judge`), or for a component whose name "
+        "score; a constant 0 is reported only in a run with a judge (`rollout.judge`), or for a component whose name "
         "contains `judge`",
         severity="warning",
         cause="A judge whose reply cannot be parsed (a default score is used), or whose prompt lacks the episode.",

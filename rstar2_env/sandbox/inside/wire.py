@@ -113,7 +113,7 @@ def unpack(raw: bytes | bytearray) -> Frame:
     if total + 4 != len(raw) or head + 4 > total:
         raise FrameError(
             f"The lengths of a message between the processes of the sandbox contradict one another: {len(raw)} bytes "
-            f"were received, but the message declares {total} bytes after its first 4, and a header of {head} bytes."
+            f"were received, but the message declares {total} bytes after its first 4, {head} of them for its header."
         )
     at = PREFIX_BYTES + head
     try:
