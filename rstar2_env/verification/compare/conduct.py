@@ -281,8 +281,8 @@ def _of_function(answer: Node, allowed: set[str]) -> str | None:
     """Return the kind of the first function that still has to be computed in an answer; ``None`` if there is none.
 
     A function of constants must be evaluated if its value is rational, such as ``sin(pi/6)``. Of the functions of
-    variables, only those in ``_BENT``, such as ``|x|``, must not stay in an answer. The notations in ``_DRESSES`` count as
-    functions; arithmetic and powers do not. Kinds in ``allowed`` do not count either: the gold answer leaves them
+    variables, only those in ``_BENT``, such as ``|x|``, must not stay in an answer. The notations in ``_DRESSES`` count
+    as functions; arithmetic and powers do not. Kinds in ``allowed`` do not count either: the gold answer leaves them
     uncomputed too.
     """
     for part in walk(answer):

@@ -48,7 +48,7 @@ from .sharding.choice import chosen_sharding
 from .sharding.zero import zero_arguments
 
 _WARMUP_RATIO = 0.03
-"""Warm-up ratio beside a learning rate that the user set."""
+"""Warm-up ratio if the user sets the learning rate but no warm-up."""
 _LOGGED = 100
 """Minimum number of logged lines of metrics per run; a run with fewer steps logs one line per step."""
 _SHOWN = (

@@ -38,7 +38,7 @@ class FilterNames(Suggester):
         super().__init__(case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Complete the name of the last filter that the user typed, and return all filters; ``None`` if no name fits."""
+        """Complete the name of the last filter that was typed, and return all filters; ``None`` if no name fits."""
         before, separator, prefix = value.rpartition("&")
         matching = [name for name in known_names() if prefix and name.startswith(prefix)]
         return f"{before}{separator}{matching[0]}=" if matching else None
