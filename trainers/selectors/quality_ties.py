@@ -28,9 +28,8 @@ class QualityTieSelector(WrappedSelector):
     In all other groups, a wrapped selector chooses. GRPO-RoC (arXiv 2508.20722) rejects all-correct groups, since equal
     rewards give advantages of zero, so a solved problem teaches the policy nothing about calls. Use this selector with
     the advantage of the same name, which compares the penalties (failed calls, answer tags) if the rewards are equal.
-    The reward does not change, and calls never count more than answers, since the wrapped selector chooses from a
-    group with a wrong answer. Half of the kept episodes have the lowest penalties, and half the highest. This part is
-    our own.
+    The reward does not change, and calls never count more than answers: the wrapped selector chooses if an answer is
+    wrong. Half of the kept episodes have the lowest penalties, and half the highest. This part is our own.
 
     Args:
         of: The selector that chooses within all other groups, written as in a recipe: ``roc``, ``(roc:mode=rank)``.
