@@ -40,11 +40,12 @@ faults, and *later* has only clean runs: *opened* ([runs](../tests/support/opene
 [folders](../tests/support/opened_folders.py)), *opened2* ([runs](../tests/support/opened2_runs.py),
 [folders](../tests/support/opened2_folders.py); the author knew the threshold of `lag_beyond_bound`), *blind*
 ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py)) and *later* ([runs and
-folders](../tests/support/later_clean.py)). The rows that end in *-first* are the first
-measurements, before a check was corrected on the set: *opened-first* lacks some runs, and before *blind-first*, an incomplete measurement had ended because a check raised an exception. The five false alarms of
-*blind-first* have one cause: padding tokens counted as markup of a template. One run of *blind-first* has a second
-false alarm (`cut_by_tokens`). *opened-first* and *blind-first* were measured before their commits were rebased; the
-table names the rebased commits. After *later-first*, `weights_stale` was corrected on *tried*.
+folders](../tests/support/later_clean.py)). The rows that end in *-first* are the first measurements, before a check
+was corrected on the set: *opened-first* lacks some runs, and before *blind-first*, an incomplete measurement had
+ended because a check raised an exception. The five false alarms of *blind-first* have one cause: padding tokens
+counted as markup of a template. One run of *blind-first* has a second false alarm (`cut_by_tokens`). *opened-first*
+and *blind-first* were measured before their commits were rebased; the table names the rebased commits. After
+*later-first*, `weights_stale` was corrected on *tried*.
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """
