@@ -18,6 +18,8 @@ FEWEST_FAILING = 0.05
 """Share of failing calls in the correct episodes of GRPO below which a world cannot show what GRPO-RoC does to them."""
 MOST_LOST = 0.03
 """Success that GRPO-RoC may lose against GRPO."""
+FROM_COLD_START = ("cold_start", "grpo", "grpo_roc", "grpo_roc_clean")
+"""The cold start and the policies that continue from it, whose sentences are compared."""
 
 
 def table_of(results: Sequence[Mapping[str, Any]]) -> str:
@@ -116,12 +118,13 @@ def data_of(results: Sequence[Mapping[str, Any]], sentences: Mapping[str, Sequen
         figures["failed_right_ratio"] = figures["grpo_roc"]["failed_right"] / figures["grpo"]["failed_right"]
     tables = {"policies": rows}
     if sentences:
-        tables["sentences"] = by_sentence(by_policy, sentences)
+        continued = {policy: by_policy[policy] for policy in FROM_COLD_START if policy in by_policy}
+        tables["sentences"] = by_sentence(continued, sentences)
         changed = tables["sentences"][1][0]
         rest = {name for name, forms in sentences.items() if changed not in forms}
         figures["without_first_sentence"] = {
             policy: pass_at([{**one, "problems": _of(one, rest)} for one in found], 1).value
-            for policy, found in by_policy.items()
+            for policy, found in continued.items()
         }
     return {
         "command": _command(world, settings, by_policy),

@@ -149,11 +149,12 @@ def test_a_cut_line_of_results_is_left_out(experiment: ModuleType, tmp_path: Pat
 def test_the_file_for_documents_has_policies_comparisons_and_the_sentences_that_changed_most(table: ModuleType) -> None:
     made = {"settings": {"model": "m", "group_size": 8}, "commit": "c0ffee", "load": 1.5, "seconds": 1800}
     results = [{**line("cold_start", 50, 100), **made}, {**line("grpo_roc", 60, 20), **made, "load": 2.0}]
+    results += [{**line("no_tool", 0, 0), **made}]  # its sentences say nothing about reinforcement learning
     sentences = {f"p{number:03}": ["all", "changed" if 40 <= number < 60 else "unchanged"] for number in range(200)}
     found = table.data_of(results, sentences)
     assert found["figures"]["grpo_roc"] == {"right": 0.3, "failed": 0.02, "failed_right": 0.02}
     assert found["figures"]["grpo_roc_less_cold_start"]["right"] == pytest.approx(0.05)
-    assert found["figures"]["hours"] == 1
+    assert found["figures"]["hours"] == 1.5
     assert found["tables"]["policies"][2][2].startswith("0.300 (")
     head, *rows = found["tables"]["sentences"]
     assert head == ["sentence", "problems", "`cold_start`", "`grpo_roc`"]
@@ -164,7 +165,10 @@ def test_the_file_for_documents_has_policies_comparisons_and_the_sentences_that_
     }
     assert found["commit"] == "c0ffee"
     assert "1.5 to 2.0" in found["load"]
-    assert "experiment --world w --model m --group-size 8 --seeds 1 --only cold_start+grpo_roc;" in found["command"]
+    assert (
+        "experiment --world w --model m --group-size 8 --seeds 1 --only cold_start+grpo_roc+no_tool;"
+        in found["command"]
+    )
     with pytest.raises(SystemExit, match="found 2 groups"):
         table.data_of([*results, {**results[0], "settings": {}}], {})
 
