@@ -114,11 +114,11 @@ def data_of(results: Sequence[Mapping[str, Any]], sentences: Mapping[str, Sequen
         difference, chance = paired(*_together(by_policy[a], by_policy[b]))
         figures[f"{b}_less_{a}"] = {"right": difference.value, "low": difference.low, "high": difference.high}
         figures[f"{b}_less_{a}"]["p"] = chance
-    if {"grpo", "grpo_roc"} <= by_policy.keys():
+    if all(figures.get(policy, {}).get("failed_right") for policy in ("grpo", "grpo_roc")):
         figures["failed_right_ratio"] = figures["grpo_roc"]["failed_right"] / figures["grpo"]["failed_right"]
     tables = {"policies": rows}
-    if sentences:
-        continued = {policy: by_policy[policy] for policy in FROM_COLD_START if policy in by_policy}
+    continued = {policy: by_policy[policy] for policy in FROM_COLD_START if policy in by_policy}
+    if sentences and continued:
         tables["sentences"] = by_sentence(continued, sentences)
         changed = tables["sentences"][1][0]
         rest = {name for name, forms in sentences.items() if changed not in forms}

@@ -90,7 +90,7 @@ def run_arguments(config: TrainConfig, suggested: SuggestedOptions, **sharding: 
     run, optim = config.run, config.optim
     warmup = optim.warmup_steps
     if warmup is None:
-        warmup = 0 if optim.learning_rate else min(suggested.warmup_steps, run.steps // 10)
+        warmup = 0 if optim.learning_rate or optim.begin_from else min(suggested.warmup_steps, run.steps // 10)
     options: dict[str, Any] = {
         "seed": run.seed,
         "max_steps": run.steps,
