@@ -76,7 +76,7 @@ def _by_policy(results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[s
 def comparisons(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     """Return a sentence for each comparison of two policies that both have results."""
     said = []
-    pairs = [("cold_start", trained) for trained in ("grpo", "grpo_roc", "grpo_roc_clean")]
+    pairs = [("cold_start", trained) for trained in FROM_COLD_START[1:]]
     for a, b in (*pairs, ("grpo", "grpo_roc"), ("grpo", "grpo_roc_clean"), ("no_tool", "grpo_roc")):
         if a in by_policy and b in by_policy:
             difference, chance = paired(*_together(by_policy[a], by_policy[b]))

@@ -17,7 +17,7 @@ _SFT = (3e-4, 2e-5)
 _RL = (1e-5, 1e-6)
 _LORA = 10
 _TINY = 10_000_000
-"""Number of parameters below which a model is a toy: none is pretrained, so no weights need a warm-up to be kept."""
+"""Number of parameters below which a model hardly warms up: such a model is usually a new one with random weights."""
 
 
 @dataclass(frozen=True, slots=True)

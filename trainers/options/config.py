@@ -266,7 +266,8 @@ class OptimOptions:
         learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size
             (docs/models.md, ``rstar2_env/models/suggested_learning_rates.py``).
         warmup_steps: Steps of linear warm-up: step i of n has i/n of the learning rate. ``None`` chooses it by the
-            model's size if ``learning_rate`` is ``None`` too, at most a tenth of the run; otherwise it is 0.
+            model's size if ``learning_rate`` and ``begin_from`` are not set, at most a tenth of the run; otherwise it
+            is 0.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         begin_from: Folder of an earlier run, or of one of its checkpoints. The optimizer begins with the state of that
             run's optimizer, but with this run's learning rate, schedule and warm-up.
